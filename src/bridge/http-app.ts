@@ -32,6 +32,7 @@ import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.
 import type { AuditLog } from '../policy/audit.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { Relayed } from '../protocol/upstream.js'
+import { limitBodyTime } from './body-time.js'
 import type { HttpMount } from './http-mount.js'
 import { refuseInJsonRpc, sendContinue } from './refusing.js'
 
@@ -111,6 +112,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
       throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     done()
   })
+  if (options.attached) app.addHook('preParsing', limitBodyTime)
 
   const own = settings.publicUrl === undefined ? [] : [new URL(settings.publicUrl)]
   const { published } = options

@@ -1,5 +1,4 @@
 /** Turns the command line into a command with its settings. */
-import { readFileSync } from 'node:fs'
 import { addressHint } from '../config/address-hint.js'
 import type { ConfigSources, Settings } from '../config/settings.js'
 import { utf8Text } from '../formats/utf8.js'
@@ -11,6 +10,7 @@ import { readConfig } from './config-file.js'
 import type { Flags } from './flags.js'
 import type { InspectAction } from './inspect.js'
 import { parseTrust, type TrustAction } from './parse-trust.js'
+import { readNamed } from './readable.js'
 import { type Checked, type Configured, checked, configured, type Described, demoSettings } from './settings.js'
 import type { Load } from './size.js'
 import { UsageError } from './usage-error.js'
@@ -68,7 +68,7 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
   const read = (path: string) => {
     files.add(path)
     checkWritable(path)
-    return utf8Text(readFileSync(path))
+    return utf8Text(readNamed(path))
   }
   const sources = { env, read }
   const json = flags.json ?? false

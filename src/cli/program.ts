@@ -2,7 +2,6 @@
  * The process as commands see it, as an interface: its streams, signals and exit. `main` makes it, because nothing else
  * touches the process itself.
  */
-import { readFileSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import type { BridgeContext } from '../bridge/context.js'
 import type { ConfigSources } from '../config/settings.js'
@@ -10,6 +9,7 @@ import type { Log } from '../log/events.js'
 import { createLog, type LogOutput } from '../log/log.js'
 import type { CommandOutput } from './discover.js'
 import type { Circumstances } from './errors.js'
+import { readNamed } from './readable.js'
 
 /** A signal that ends the process. SIGHUP does if the terminal of the process was closed. */
 export type EndSignal = 'SIGTERM' | 'SIGINT' | 'SIGHUP'
@@ -49,7 +49,7 @@ export interface Program {
 
 /** Where references of the configuration are looked up. */
 export function sourcesOf({ env }: Pick<Program, 'env'>): ConfigSources {
-  return { env, read: (path) => readFileSync(path, 'utf8') }
+  return { env, read: (path) => readNamed(path).toString('utf8') }
 }
 
 /** A log that writes nothing, for commands that print their result. */

@@ -57,6 +57,8 @@ function recordingIn(file: string): Recording {
   try {
     const found = statSync(file, { throwIfNoEntry: false })
     if (!found) throw new Error('the file does not exist')
+    // Reading a pipe waits for its writer, and a device may have no end.
+    if (!found.isFile()) throw new Error('it is not a file')
     // A larger file would be read for nothing.
     if (found.size > MAX_RECORDING) throw new Error(`the file is larger than ${MAX_RECORDING / 1024 / 1024} MB`)
     return readRecording(utf8Text(readFileSync(file)))

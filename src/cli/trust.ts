@@ -1,6 +1,5 @@
 /** Runs `mcp-bridge trust`. */
 
-import { readFileSync } from 'node:fs'
 import type { Settings } from '../config/settings.js'
 import { type Discovery, storePath } from '../discovery/discovery.js'
 import { canonical } from '../discovery/endpoint.js'
@@ -14,6 +13,7 @@ import { Failure } from '../net/failure.js'
 import { printable, printableLines } from '../texts/printable.js'
 import { type CommandOutput, guardHint, look, targetOf, toolLines } from './discover.js'
 import type { TrustAction } from './parse-trust.js'
+import { readNamed } from './readable.js'
 
 export interface TrustContext {
   trustStore: string | undefined
@@ -74,7 +74,7 @@ async function act(action: TrustAction, context: TrustContext): Promise<void> {
         throw new CannotError(
           `"${printable(publisher)}" is not the name of a publisher: use small letters, digits, "." and "-"`,
         )
-      const key = await readPublicKey(readFileSync(file, 'utf8'))
+      const key = await readPublicKey(readNamed(file).toString('utf8'))
       await store.addKey(publisher, key)
       return output.out(`The key ${key.id} of ${publisher} is trusted.\n`)
     }

@@ -1,6 +1,7 @@
 /** Requests of the Fetch API, answered without a network. */
 import t from 'tap'
 import { createBridge } from '../../src/embed/create.js'
+import { holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 import { type LegacyStdio, legacyStdio } from '../support/legacy-stdio.js'
 import { envelope, headersFor } from '../support/modern.js'
@@ -156,4 +157,37 @@ t.test('a path at which there can be no endpoint is refused in words of the prog
     const answer = await bridge.fetch(requestFor(...echo(1), { url: `http://localhost${at}` }))
     t.equal(answer.status, 200, path)
   }
+})
+
+/** A request whose body begins and does not end. */
+function endless(): { request: Request; cancelled: () => boolean } {
+  let cancelled = false
+  const body = new ReadableStream({
+    start: (controller) => controller.enqueue(new TextEncoder().encode('{"jsonrpc":"2.0",')),
+    cancel: () => {
+      cancelled = true
+    },
+  })
+  const request = new Request(URL_, {
+    method: 'POST',
+    body,
+    headers: headersFor('tools/list'),
+    duplex: 'half',
+  } as RequestInit)
+  return { request, cancelled: () => cancelled }
+}
+
+t.test('refuses a request whose body does not end', async (t) => {
+  const timers = holdTimers(t, 60_000)
+  const timeouts = { call: 3_600_000 }
+  const bridge = await createBridge({ mcpServers: { it: legacyStdio(t).server }, timeouts })
+  t.teardown(() => bridge.close())
+  const before = await bridge.fetch(requestFor('tools/list'))
+  t.match(await before.json(), { result: {} })
+  const answering = bridge.fetch(endless().request)
+  await until(() => timers.waiting > 0, 'the body to be read')
+  timers.run()
+  const answer = await answering
+  t.equal(answer.status, 408)
+  t.match(await answer.json(), { error: { code: -32600, message: 'Request timeout: 60 s for the whole request' } })
 })

@@ -1,0 +1,35 @@
+/** Files that a command reads: what may never end is refused at once. */
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { execPath } from 'node:process'
+import t from 'tap'
+import { parseCommand } from '../../src/cli/parse.js'
+import { main, run } from '../support/cli.js'
+import { temporaryFile, temporaryFolder } from '../support/folder.js'
+
+const skip = process.platform === 'win32' && 'there are no named pipes'
+
+t.test(
+  'refuses a named pipe and a device in place of a recording, a configuration and a secret',
+  { skip },
+  async (t) => {
+    const pipe = join(temporaryFolder(t), 'pipe')
+    execFileSync('mkfifo', [pipe])
+    for (const file of [pipe, '/dev/zero']) {
+      const replayed = await run(t, ['replay', file, '--', execPath, '-e', ''])
+      t.match(replayed.stderr, /it is not a file/, file)
+      t.throws(() => parseCommand(['--config', file], {}), { message: /reading it may never end/ })
+      const named = temporaryFile(t, 'config.json', {
+        mcpServers: { a: { url: 'http://x.example/mcp', headers: { 'x-key': `\${file:${file}}` } } },
+      })
+      t.throws(() => parseCommand(['--config', named], {}), { message: /reading it may never end/ })
+    }
+  },
+)
+
+t.test('reads a configuration that another program writes', { skip }, (t) => {
+  const file = temporaryFile(t, 'config.json', { mcpServers: { a: { url: 'http://x.example/mcp' } } })
+  const checked = execFileSync('bash', ['-c', `${execPath} ${main} check --config <(cat ${file}) 2>&1`])
+  t.match(String(checked), /a/)
+  t.end()
+})
