@@ -2,7 +2,7 @@
 import { closeSync, openSync } from 'node:fs'
 import process from 'node:process'
 import { isatty } from 'node:tty'
-import { checkedInWords } from './cli/check.js'
+import { checkNow, invalidAsJson } from './cli/check.js'
 import { cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
 import { type Command, parseCommand, speaksToPeople } from './cli/parse.js'
 import { type EndSignal, type Program, quietLog, sourcesOf } from './cli/program.js'
@@ -61,7 +61,7 @@ const program: Program = {
     write: STDERR.write.bind(STDERR),
     terminal,
   },
-  errors: { readable: speaksToPeople(argv, terminal), probing: false },
+  errors: { readable: speaksToPeople(argv, terminal), probing: false, platform: process.platform },
   onSignal(handle) {
     onSignal = handle
   },
@@ -120,8 +120,11 @@ async function run(command: Command): Promise<number | undefined> {
       output.out(`${version}\n`)
       return EXIT.ok
     case 'check':
-      output.out(checkedInWords({ ...command, warnings: [...command.warnings, ...((await command.ask?.()) ?? [])] }))
+      output.out(await checkNow(command))
       return EXIT.ok
+    case 'invalid':
+      output.out(invalidAsJson(command))
+      return EXIT.config
     case 'probe': {
       const { probe } = await import('./cli/probe.js')
       return codeOf(await probe(command.settings, command.json, program))

@@ -1,7 +1,8 @@
 /** The program as people run it: what it says when all is well, and when it is not. */
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { execPath } from 'node:process'
+import { execPath, pid } from 'node:process'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { LOG_EVENTS } from '../src/log/events.js'
@@ -93,6 +94,8 @@ t.test('names a port in use, and suggests another', async (t) => {
   const ended = await run(t, ['--listen', `http://127.0.0.1:${port}/mcp`, '--upstream', quoted(legacyStdio(t).server)])
   t.equal(ended.code, 1)
   t.match(ended.stderr, new RegExp(`port ${port} is in use[\\s\\S]*--listen`))
+  if (existsSync('/proc/net/tcp'))
+    t.match(ended.stderr, new RegExp(`in use by node .*\\(process ${pid}\\)`), 'who has it')
   const file = temporaryFile(t, 'no-socket', '')
   for (const [admin, why] of [
     [`http://127.0.0.1:${port}`, `port ${port} is in use`],

@@ -28,7 +28,7 @@ export interface Arguments {
 }
 
 /** A server in one word. */
-const SERVER = /^(?:(?:sse\+)?(?:https?:\/\/|unix:)|stdio:)/
+export const IN_ONE_WORD = /^(?:(?:sse\+)?(?:https?:\/\/|unix:)|stdio:)/
 
 /** Splits arguments. Throws a UsageError. */
 export function readArguments(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Arguments {
@@ -36,7 +36,7 @@ export function readArguments(argv: readonly string[], env: Readonly<Record<stri
   checkDashes(argv, tokens)
   const first = tokens.find((token) => token.kind === 'positional')
   const isNamed = first !== undefined && FIRST_WORDS.includes(first.value)
-  const isCommand = first === undefined || isNamed || SERVER.test(first.value)
+  const isCommand = first === undefined || isNamed || IN_ONE_WORD.test(first.value)
   // Everything after a program belongs to it.
   const own = isCommand ? tokens : tokens.filter(({ index }) => index <= first.index)
   const given = own.flatMap((token) => (token.kind === 'option' ? [{ ...token, next: wordAfter(token, tokens) }] : []))
@@ -57,8 +57,10 @@ export function readArguments(argv: readonly string[], env: Readonly<Record<stri
   const words = isNamed ? said.slice(command.split(' ').length) : said
   // The server of these commands is one word.
   const server = command === 'probe' ? words[0] : command === 'replay' ? words[1] : undefined
-  if (server !== undefined && !SERVER.test(server)) throw notAsked(server, command)
-  return { command, words, flags: flagsIn(given, command), program: afterDashes }
+  const flags = flagsIn(given, command)
+  // With a file, the word is the name of one of its servers.
+  if (server !== undefined && !IN_ONE_WORD.test(server) && flags.config === undefined) throw notAsked(server, command)
+  return { command, words, flags, program: afterDashes }
 }
 
 /** Whether arguments name a command for people, judged from possibly invalid arguments. */

@@ -1,6 +1,35 @@
 /** What `mcp-bridge check` prints. */
 import type { Issue } from '../config/settings.js'
+import { printableLines } from '../texts/printable.js'
+import { quoted } from '../texts/shell.js'
 import type { Checked, CheckedGroup } from './settings.js'
+
+/** What `check` prints, after others have been asked that have to be. */
+export async function checkNow(checked: Checked & { file: string; json: boolean }): Promise<string> {
+  const warnings = [...checked.warnings, ...((await checked.ask?.()) ?? [])]
+  const result = { ...checked, warnings }
+  return checked.json ? `${printableLines(checkedAsJson(result))}\n` : checkedInWords(result)
+}
+
+/** What `check --json` prints of a file with mistakes. */
+export function invalidAsJson({ file, issues }: { file: string; issues: readonly Issue[] }): string {
+  return `${printableLines({ valid: false, file, issues })}\n`
+}
+
+/** The result for programs. */
+function checkedAsJson(checked: Checked & { file: string }): object {
+  const { file, servers, groups, format, notes, warnings, chosen } = checked
+  return {
+    valid: true,
+    file,
+    ...(format !== undefined && { format }),
+    servers,
+    groups: groups.map(({ name, path, members, bareNames }) => ({ name, path, members, prefixed: !bareNames })),
+    notes,
+    warnings,
+    chosen: Object.fromEntries(chosen),
+  }
+}
 
 export function checkedInWords(checked: Checked & { file: string }): string {
   const { file, servers, groups, format, notes, warnings, chosen } = checked
@@ -12,7 +41,7 @@ export function checkedInWords(checked: Checked & { file: string }): string {
     ...section('Left out or changed:', notes.map(inLine)),
     ...section('Probably mistakes:', warnings.map(inLine)),
     ...section(
-      `Clients see only a part of these servers (mcp-bridge probe --config ${file} --server <name> lists it):`,
+      `Clients see only a part of these servers (mcp-bridge probe <name> --config ${quoted(file)} lists it):`,
       [...chosen].map(([name, words]) => `${name}: ${words}`),
     ),
     '',

@@ -65,7 +65,7 @@ export const COMMANDS = {
     examples: [
       ['A server with an address', 'mcp-bridge probe https://example.com/mcp'],
       ['A program', 'mcp-bridge probe stdio:"npx -y @modelcontextprotocol/server-everything"'],
-      ['A server of a configuration file', 'mcp-bridge probe --config mcp.json --server github'],
+      ['A server of a configuration file', 'mcp-bridge probe github --config mcp.json'],
       ['All of them, and the names under which clients see their tools', 'mcp-bridge probe --config mcp.json'],
     ],
   },
@@ -73,8 +73,11 @@ export const COMMANDS = {
     usage: '',
     about: 'check a configuration file',
     words: 0,
-    flags: ['config', 'server', 'group', 'offline', ...BRIDGE],
-    details: ['Other flags change the configuration as they do for serve; the result is checked.'],
+    flags: ['config', 'server', 'group', 'offline', 'json', ...BRIDGE],
+    details: [
+      'Other flags change the configuration as they do for serve; the result is checked.',
+      'With --json, the result is an object: "valid", and "issues" or what is in the file.',
+    ],
     examples: [
       ['A file', 'mcp-bridge check --config mcp.json'],
       ['A file for another machine, without its variables and secrets', 'mcp-bridge check --offline --config mcp.json'],

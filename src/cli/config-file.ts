@@ -4,7 +4,7 @@ import { ALL, ConfigError, type ConfigSources, meantBy, OPTIONS, withoutServers 
 import { isObject } from '../config/value.js'
 import { homeFolder } from '../discovery/home.js'
 import { type ConfigFile, FormatError, readConfigFile } from '../formats/read.js'
-import { nearest } from '../texts/nearest.js'
+import { amongNames } from '../texts/nearest.js'
 import type { Flags } from './flags.js'
 import { UsageError } from './usage-error.js'
 
@@ -51,10 +51,7 @@ function chosenGroup(config: ConfigFile, name: string): { servers: unknown; grou
   if (groups === undefined && name === ALL) return { servers, groups }
   if (!isObject(groups) || !Object.hasOwn(groups, name)) {
     const known = isObject(groups) ? Object.keys(groups) : groups === undefined ? [ALL] : []
-    const meant = nearest(name, known)
-    const hint =
-      meant !== undefined ? `: did you mean "${meant}"?` : known.length > 0 ? `: it has ${known.join(', ')}` : ''
-    throw new UsageError(`the configuration file has no group "${name}"${hint}`)
+    throw new UsageError(`the configuration file has no group "${name}": ${amongNames(name, known)}`)
   }
   const entry = groups[name]
   const named = isObject(entry) ? entry['servers'] : undefined
@@ -88,8 +85,11 @@ function chosenServers(config: ConfigFile, names: readonly string[] | undefined)
       const served = name in servers ? name : [...config.given].find(([, given]) => given === name)?.[0]
       if (served !== undefined) return [served, servers[served]]
       const known = Object.keys(servers)
-      const meant = nearest(name, known)
-      const hint = meant === undefined ? `it has ${known.join(', ')}` : `did you mean "${meant}"?`
+      const several = name.split(',').map((one) => one.trim())
+      const hint =
+        several.length > 1 && several.every((one) => known.includes(one))
+          ? `write ${several.map((one) => `--server ${one}`).join(' ')}`
+          : amongNames(name, known)
       throw new UsageError(`the configuration file has no server "${name}": ${hint}`)
     }),
   )

@@ -9,6 +9,7 @@ import { adviceOn, type OperatorAdvice } from '../upstream/advice.js'
 import { ChannelError } from '../upstream/transport/channel.js'
 import { lastWordsIn } from '../upstream/transport/stdio/stderr-tail.js'
 import { inLine } from './check.js'
+import { ownerOf, whoHas } from './port-owner.js'
 import { UsageError } from './usage-error.js'
 
 /** Why the program ends with an error. */
@@ -40,6 +41,7 @@ export interface Circumstances {
   probing: boolean
   /** The address of the only server. Undefined for programs, because their arguments may be secret. */
   target?: string | undefined
+  platform?: NodeJS.Platform
 }
 
 /** Most characters of a foreign line. */
@@ -76,7 +78,7 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
       fields: {},
     }
   if (error instanceof Error && 'syscall' in error && /^(?:listen|getaddrinfo)$/.test(String(error.syscall)))
-    return ofListening(error)
+    return ofListening(error, circumstances)
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return { code: EXIT.failed, event: 'unexpected_error', kind: 'unexpected error', why: text, details: [], fields: {} }
 }
@@ -154,8 +156,15 @@ const OTHER: Readonly<Record<ListenOption, string>> = {
 const otherPort = (at: ListeningError) => `Choose another port with ${OTHER[optionOf(at)]}.`
 
 /** Why the bridge cannot listen, by the code of the error: what is wrong, and what to do. */
-const LISTENING: Readonly<Record<string, (at: ListeningError) => readonly [string, string]>> = {
-  EADDRINUSE: (at) => [`port ${at.port} is in use`, otherPort(at)],
+const LISTENING: Readonly<
+  Record<string, (at: ListeningError, platform: NodeJS.Platform) => readonly [string, string]>
+> = {
+  EADDRINUSE: (at, platform) => {
+    const port = Number(at.port)
+    const owner = ownerOf(port)
+    const who = owner === undefined ? `To see who has it: ${whoHas(port, platform)}` : `Or end ${owner}.`
+    return [`port ${port} is in use${owner === undefined ? '' : ` by ${owner}`}`, `${otherPort(at)} ${who}`]
+  },
   EACCES: (at) => [
     `cannot listen on port ${at.port}: this user may not`,
     `Choose a port above 1023, as in ${OTHER[optionOf(at)]}.`,
@@ -167,9 +176,9 @@ const LISTENING: Readonly<Record<string, (at: ListeningError) => readonly [strin
   ENOTFOUND: ({ hostname }) => [`cannot listen on ${hostname}: the host name could not be resolved`, OWN_ADDRESS],
 }
 
-function ofListening(error: ListeningError): CliError {
+function ofListening(error: ListeningError, { platform = 'linux' }: Circumstances): CliError {
   const { port } = error
-  const [why, next] = LISTENING[String(error.code)]?.(error) ?? [
+  const [why, next] = LISTENING[String(error.code)]?.(error, platform) ?? [
     `cannot listen on port ${port}: ${error.message}`,
     otherPort(error),
   ]

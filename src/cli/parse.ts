@@ -1,10 +1,12 @@
 /** Turns the command line into a command with its settings. */
 import { addressHint } from '../config/address-hint.js'
-import type { ConfigSources, Settings } from '../config/settings.js'
+import { ConfigError, type ConfigSources, type Issue, type Settings } from '../config/settings.js'
 import { utf8Text } from '../formats/utf8.js'
 import type { CopyFormName } from '../replay/copy-forms.js'
+import { namesInWords } from '../texts/nearest.js'
 import { printable } from '../texts/printable.js'
-import { type Arguments, commandsFor, isForPeople, readArguments } from './arguments.js'
+import { quoted } from '../texts/shell.js'
+import { type Arguments, commandsFor, IN_ONE_WORD, isForPeople, readArguments } from './arguments.js'
 import { type CommandName, rowOf } from './commands.js'
 import { readConfig } from './config-file.js'
 import type { Flags } from './flags.js'
@@ -21,7 +23,9 @@ export type Command =
   | ({ kind: 'run'; files: readonly string[]; record?: string | undefined } & Configured)
   | { kind: 'probe'; settings: Settings; json: boolean }
   | { kind: 'replay'; file: string; settings: Settings; json: boolean }
-  | ({ kind: 'check'; file: string } & Checked)
+  | ({ kind: 'check'; file: string; json: boolean } & Checked)
+  /** What is wrong with a file, for programs: for people it is an error. */
+  | { kind: 'invalid'; file: string; issues: readonly Issue[] }
   | {
       kind: 'tail'
       target: string | undefined
@@ -85,7 +89,12 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     }
     case 'check':
       if (flags.config === undefined) throw new UsageError('check needs --config <file>', command)
-      return { kind: 'check', ...checked(flags, sources), file: flags.config }
+      try {
+        return { kind: 'check', ...checked(flags, sources), file: flags.config, json }
+      } catch (error) {
+        if (json && error instanceof ConfigError) return { kind: 'invalid', file: flags.config, issues: error.issues }
+        throw error
+      }
     case 'tail': {
       const [first = '', ...others] = words
       if (HOST_AND_PORT.test(first))
@@ -185,7 +194,8 @@ function checkWords({ command, words, flags }: Arguments): void {
       `${port} is not expected after ${printable(String(address), 200)}: for the port of the sign-in, write --callback-port ${port}`,
       command,
     )
-  if (command === 'check') throw new UsageError(`check needs --config: mcp-bridge check --config ${words[0]}`, command)
+  if (command === 'check')
+    throw new UsageError(`check needs --config: mcp-bridge check --config ${quoted(String(words[0]))}`, command)
   if (command === 'probe')
     throw new UsageError(
       `probe takes one server, not ${words.length} words: write -- before a program, as in mcp-bridge probe -- npx -y some-server`,
@@ -218,8 +228,13 @@ function withoutFile(names: readonly string[]): string {
 
 /** The servers of a command that asks them something. */
 function asked(given: Arguments, sources: ConfigSources): Settings {
-  const { command, flags } = given
-  const { upstream, program } = described(given)
+  const { command } = given
+  const [word] = given.words
+  const isName = word !== undefined && given.flags.config !== undefined && !IN_ONE_WORD.test(word)
+  if (isName && given.flags.server !== undefined)
+    throw new UsageError(`${word} and --server cannot be combined: give one of them`, command)
+  const flags = isName ? { ...given.flags, server: [word] } : given.flags
+  const { upstream, program } = described(isName ? { ...given, words: [], flags } : given)
   if (upstream === undefined && program?.length === 0 && flags.config === undefined)
     throw new UsageError(
       `${command} needs a server: ${example(command)} https://example.com/mcp, or ${example(command)} stdio:"command args"`,
@@ -251,7 +266,12 @@ function signInSettings(given: Arguments, sources: ConfigSources): Settings {
   const named = isAddress || server === undefined ? flags : { ...flags, server: [server] }
   const { settings } = configured(named, sources, { upstream: isAddress ? server : flags.upstream })
   const names = Object.keys(settings.mcpServers)
-  if (names.length !== 1) throw new UsageError(`${command} takes one server, not ${names.length}`, command)
+  if (names.length === 0) throw new UsageError(`${command} takes one server, and the file has none`, command)
+  if (names.length > 1)
+    throw new UsageError(
+      `${command} takes one server, not ${names.length}: name one of ${namesInWords(names)}`,
+      command,
+    )
   return settings
 }
 

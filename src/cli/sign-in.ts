@@ -1,4 +1,5 @@
 /** Signs in to servers and out of them, with the process's browser, terminal and token store. */
+import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Bridge } from '../bridge/bridge.js'
 import type { Mount } from '../bridge/mount.js'
@@ -6,7 +7,10 @@ import { browserOf, type Settings } from '../config/settings.js'
 import { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
 import { type SignInParts, signInParts } from '../oauth/parts.js'
+import { quoted } from '../texts/shell.js'
+import { readArguments } from './arguments.js'
 import type { SignInTarget } from './auth.js'
+import type { Flags } from './flags.js'
 import { type Program, quietLog } from './program.js'
 
 /** Signs in to the one server of the settings. Rejects with a Fault. */
@@ -58,7 +62,8 @@ export function signInFor(
   settings: Settings | undefined,
   { store, log = quietLog(program), hint = '' }: { store?: string | undefined; log?: Log; hint?: string } = {},
 ): SignInParts {
-  const isNamed = program.argv.some((word) => /^(?:-c|--config\b)/.test(word))
+  const { config, 'token-store': folder } = flagsOf(program)
+  const stored = folder === undefined ? '' : ` --token-store ${quoted(resolve(folder))}`
   return {
     ...signInParts({
       folder: store ?? settings?.oauth.store,
@@ -75,7 +80,18 @@ export function signInFor(
       onDegraded: (why) =>
         log.warn({ event: 'tokens_not_stored', why }, 'cannot store tokens; they are lost when the process ends'),
     }),
-    // A server given by its address has no name in a file.
-    loginName: (name, url) => (isNamed ? name : (url.split('?', 1)[0] as string)),
+    // What comes after "mcp-bridge login", from any folder. A server given by its address has no name in a file.
+    loginName: (name, url) =>
+      (config === undefined ? quoted(url.split('?', 1)[0] as string) : `${name} --config ${quoted(resolve(config))}`) +
+      stored,
+  }
+}
+
+/** The flags of the program; none if they are invalid, which another place reports. */
+function flagsOf({ argv, env }: Program): Flags {
+  try {
+    return readArguments(argv, env).flags
+  } catch {
+    return {}
   }
 }

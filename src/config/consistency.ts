@@ -1,4 +1,5 @@
 /** Checks combinations of options that the schema cannot express: a table of checks, and those of no larger subject. */
+import { namesInWords } from '../texts/nearest.js'
 import { type Listen, parseListen } from './addresses.js'
 import { ADDRESS, authentication, exposure, identity, signIn } from './authentication.js'
 import { chosen } from './chosen.js'
@@ -67,7 +68,7 @@ function onStdio(settings: Settings): Issue[] {
     const message = `has ${groups.join(', ')}, but on stdio the bridge serves one: choose it with --group <name>`
     return [{ path: 'groups', message }]
   }
-  const message = `has ${count} servers and no group of them, but on stdio the bridge serves one: choose it with --server <name>`
+  const message = `has ${count} servers and no group of them, but on stdio the bridge serves one: choose it with --server <name>: ${namesInWords(Object.keys(settings.mcpServers))}`
   return [{ path: 'mcpServers', message }]
 }
 

@@ -1,4 +1,5 @@
 /** The groups of settings: servers, prefixes and paths, including the default group of several servers. */
+import { amongNames } from '../texts/nearest.js'
 import type { Issue } from './error.js'
 import { type GroupEntry, groupEntry } from './schema/groups.js'
 import type { Settings } from './schema/schema.js'
@@ -95,7 +96,10 @@ export function groupIssues(settings: Settings): Issue[] {
     ]
     for (const server of new Set(named))
       if (!(server in mcpServers))
-        issues.push({ path: `groups.${name}`, message: `names "${server}", which is not a server` })
+        issues.push({
+          path: `groups.${name}`,
+          message: `names "${server}", but the configuration has no such server: ${amongNames(server, Object.keys(mcpServers))}`,
+        })
   }
   for (const [name, group] of groupsOf(settings)) {
     const taken = new Map<string, string>()

@@ -402,9 +402,9 @@ export const MESSAGE_ADVICE = [
 export const STATUS_ADVICE = {
   '400': 'This may not be an MCP endpoint. If the server speaks TLS on this port, use https://.',
   '401':
-    'The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login.',
+    'The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login <server>.',
   '403':
-    'The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login. If it says that it does not allow this host, use the host name that it allows, such as localhost.',
+    'The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login <server>. If it says that it does not allow this host, use the host name that it allows, such as localhost.',
   '404': 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.',
   '405': 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.',
   '406': 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.',

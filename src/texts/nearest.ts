@@ -13,6 +13,23 @@ export function lettersApart(one: string, other: string, most: number): number |
   return apart > most ? undefined : apart
 }
 
+/** Most names that a message lists. */
+const MAX_NAMES_SAID = 30
+
+/** Names as a list in a message. */
+export function namesInWords(names: readonly string[]): string {
+  const more = names.length - MAX_NAMES_SAID
+  return more > 0 ? `${names.slice(0, MAX_NAMES_SAID).join(', ')} and ${more} more` : names.join(', ')
+}
+
+/** The end of a message about a name that is none of the known ones: the one that was probably meant, and all of them. */
+export function amongNames(word: string, names: readonly string[]): string {
+  if (names.length === 0) return 'it has none'
+  const meant = nearest(word, names)
+  const all = namesInWords(names)
+  return meant === undefined ? `it has ${all}` : `did you mean "${meant}"? It has ${all}`
+}
+
 /** The known name nearest to a word, ignoring case; undefined if none is near. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   let found: string | undefined

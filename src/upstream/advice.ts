@@ -24,7 +24,7 @@ export interface OperatorAdvice {
 const WORDS = 300
 
 const CREDENTIAL =
-  'The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login.'
+  'The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login <server>.'
 const HOST = 'If it says that it does not allow this host, use the host name that it allows, such as localhost.'
 const PATH = 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.'
 const ITS_LOG = 'The server, or a proxy before it, has failed. Look for the reason in its own log.'

@@ -48,7 +48,9 @@ t.test('on stdio, serves one group or one server, and says how to select it', as
 })
 
 const WRONG: readonly (readonly [what: string, args: string[], said: RegExp])[] = [
-  ['a misspelt group', ['--group', 'taem'], /no group "taem": did you mean "team"\?/],
+  ['a misspelt group', ['--group', 'taem'], /no group "taem": did you mean "team"\? It has team, rest/],
+  ['an unknown server', ['--server', 'zz'], /no server "zz": it has a, b, c/],
+  ['a list of servers in one word', ['--server', 'a,c'], /no server "a,c": write --server a --server c/],
   ['an unknown group', ['--group', 'x'], /no group "x": it has team, rest/],
   [
     'a group and a server',

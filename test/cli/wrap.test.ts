@@ -126,7 +126,14 @@ t.test('refuses each mistake with advice, and changes nothing', async (t) => {
   const { file, bridge, text } = homeWith(t, '{ "mcpServers": { "github": { "command": "npx" }, "odd": {} } }')
   const original = text()
   const cases: [args: string[], code: number, said: RegExp][] = [
-    [['wrap', 'claude-dsktop'], 2, /not a client that mcp-bridge knows: did you mean claude-desktop\?/],
+    [
+      ['wrap', 'claude-dsktop'],
+      2,
+      /not a client that mcp-bridge knows: did you mean claude-desktop\? There are claude/,
+    ],
+    [['wrap', 'claude'], 2, /did you mean claude-desktop or claude-code\? There are claude-desktop, .*, codex/],
+    [['wrap', 'gemini-cli-2'], 2, /did you mean gemini\?/],
+    [['wrap', 'nobody'], 2, /not a client that mcp-bridge knows: there are claude-desktop, claude-code/],
     [['wrap', 'emacs'], 2, /there are claude-desktop, claude-code, cursor, /],
     [['wrap', 'cursor'], 2, /Cursor has no file at .*\.cursor\/mcp\.json: name its file with --file <file>/],
     [['wrap', 'claude-desktop', 'gihtub'], 2, /has no server "gihtub": did you mean "github"\?/],

@@ -7,7 +7,7 @@ import { valueUnder } from '../../config/value.js'
 import { homeFolder } from '../../discovery/home.js'
 import type { Machine } from '../../discovery/sources/usual-files.js'
 import { FormatError, readJson } from '../../formats/document.js'
-import { nearest } from '../../texts/nearest.js'
+import { amongNames, nearest } from '../../texts/nearest.js'
 import { printable } from '../../texts/printable.js'
 import type { Program } from '../program.js'
 import { UsageError } from '../usage-error.js'
@@ -189,10 +189,7 @@ function chosenFrom(entries: readonly Named[], { command, server, inspect }: Wra
   const named = entries.filter(({ name }) => server === undefined || name === server)
   if (server !== undefined && named.length === 0) {
     const names = entries.map(({ name }) => name)
-    const meant = nearest(server, names)
-    const all = names.length === 0 ? 'it has none' : `it has ${names.join(', ')}`
-    const hint = meant === undefined ? all : `did you mean "${meant}"?`
-    throw new UsageError(`${path} has no server "${printable(server, WORD)}": ${hint}`, command)
+    throw new UsageError(`${path} has no server "${printable(server, WORD)}": ${amongNames(server, names)}`, command)
   }
   // Servers that are wrapped already get the flag.
   const isForInspector = ({ entry }: Named) => inspect && wrappedIn(entry)?.flags.inspect === undefined
@@ -234,14 +231,33 @@ function fileOf(client: WrappableClient, machine: Machine, command: string): str
 }
 
 function clientNamed(word: string, command: string): WrappableClient {
-  const client = CLIENTS.find(({ id }) => id === word.toLowerCase())
+  const client = CLIENTS.find(({ id, program }) => plain(id) === plain(word) || plain(program) === plain(word))
   if (client) return client
-  const meant = nearest(
+  const ids = CLIENTS.map(({ id }) => id)
+  const meant = clientsLike(word)
+  const hint = meant.length === 0 ? '' : `did you mean ${meant.join(' or ')}? `
+  throw new UsageError(
+    `"${printable(word, WORD)}" is not a client that mcp-bridge knows: ${hint}${hint === '' ? 'there' : 'There'} are ${ids.join(', ')}`,
+    command,
+  )
+}
+
+/** The clients that a word probably means: one of which it is a part, as "claude" and "code", or a misspelt one. */
+function clientsLike(word: string): string[] {
+  const part = plain(word)
+  const parts = CLIENTS.filter(({ id, program }) =>
+    [id, program].some((name) => plain(name).includes(part) || (part !== '' && part.startsWith(plain(name)))),
+  ).map(({ id }) => id)
+  if (part !== '' && parts.length > 0) return parts
+  const near = nearest(
     word,
     CLIENTS.map(({ id }) => id),
   )
-  const hint = meant === undefined ? `there are ${idList()}` : `did you mean ${meant}?`
-  throw new UsageError(`"${printable(word, WORD)}" is not a client that mcp-bridge knows: ${hint}`, command)
+  return near === undefined ? [] : [near]
+}
+
+function plain(word: string): string {
+  return word.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
 
 function idList(): string {

@@ -16,10 +16,14 @@ export const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/, 'has 
 
 /** A web address. */
 export const webAddress = (example: 'http:// or https://' | 'https://') =>
-  z.url({
-    protocol: /^https?$/,
-    error: ({ input }) => `has to be an ${example} address${addressHint(input)}`,
-  })
+  z
+    .url({ protocol: /^https?$/, error: ({ input }) => notAnAddress(example, input), abort: true })
+    // Parsers of addresses add and drop slashes: what they make of "http:///x" is seldom what was meant.
+    .refine((given) => /^https?:\/\/[^/\\]/i.test(given), { error: ({ input }) => notAnAddress(example, input) })
+
+function notAnAddress(example: string, input: unknown): string {
+  return `has to be an ${example} address${addressHint(input)}`
+}
 
 /** A non-empty text. */
 export const text = z.string().min(1)
