@@ -9,7 +9,7 @@ import type { Params, Request, Response, Sent } from '../rpc/message.js'
 import { type JsonSource, weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
 import { within } from '../time/time.js'
-import { DROPPED, type LaneCall, type Turn } from './lane.js'
+import { type LaneCall, ROOM, type Turn } from './lane.js'
 import { ChannelError, noMemoryForAnswer } from './transport/channel.js'
 import { Unread } from './unread.js'
 
@@ -239,7 +239,8 @@ export class Exchange implements LaneCall {
 
   /** Notes that the answer has been dropped, by default because there was no memory. */
   lose(why = noMemoryForAnswer()): void {
-    this.bytes = DROPPED
+    // How long it was is not always known.
+    this.bytes = ROOM
     this.fail(why)
   }
 

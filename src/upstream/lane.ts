@@ -60,11 +60,9 @@ export interface Lane {
   client: Client | undefined
 }
 
-/** Bytes from which an answer is large, and bytes of large answers that one lane may have under way. */
+/** Bytes from which an answer is large, and bytes of large answers that a server may have to send. */
 const LARGE = 64 * 1024
-const ROOM = 8 * 1024 * 1024
-/** What an answer counts for which there was no memory. */
-export const DROPPED = ROOM
+export const ROOM = 8 * 1024 * 1024
 /** Most calls at the server: of a lane of which nothing is known, and of any. */
 const UNPROVEN = 8
 const PROVEN = 1_024

@@ -27,6 +27,7 @@ import {
   nameIn,
   newLane,
   nextIn,
+  ROOM,
   type Turn,
 } from './lane.js'
 
@@ -193,9 +194,17 @@ export class Lanes {
   /** Whether a call that waits may be sent now. */
   #maySend({ lane, client }: Turn): boolean {
     const { large, principal, unread } = lane
-    if (!hasRoom(lane)) return false
+    if (!hasRoom(lane) || !this.#hasRoomFor(large)) return false
     // Another client may want a small answer, or read faster.
     return large === 0 || client !== lane.client || (unread === 0 && this.#memory.hasRoom(principal, large))
+  }
+
+  /** Whether an answer of this length has room beside other large ones that hold up the server. */
+  #hasRoomFor(large: number): boolean {
+    if (large === 0) return true
+    let bytes = 0
+    for (const { lane } of this.#blocking) bytes += lane.large
+    return bytes === 0 || bytes + large <= ROOM
   }
 
   /** Notes that calls up to this one, which holds up the server, do not hold it up. */
@@ -211,11 +220,15 @@ export class Lanes {
 
   /** Sends the calls that may be sent now. */
   #goOn(): void {
-    for (const lane of [...this.#waiting]) {
-      let next = nextIn(lane)
-      while (next && this.#maySend(next)) {
+    for (let isOver = false; !isOver; ) {
+      isOver = true
+      for (const lane of [...this.#waiting]) {
+        const next = nextIn(lane)
+        if (!next || !this.#maySend(next)) continue
         this.#sendWaiting(next)
-        next = nextIn(lane)
+        isOver = false
+        // The lane that has had a turn is the last one in the next round.
+        if (this.#waiting.delete(lane)) this.#waiting.add(lane)
       }
     }
   }
@@ -248,7 +261,8 @@ export class Lanes {
     // Clients may have read their answers.
     this.#goOn()
     if (this.#asks || now - this.#active < SILENCE) return
-    for (const lane of this.#waiting) if (mayGrow(lane, now)) return this.#ask(lane)
+    for (const lane of this.#waiting)
+      if (mayGrow(lane, now) || (hasRoom(lane) && !this.#hasRoomFor(lane.large))) return this.#ask(lane)
   }
 
   /** Asks the server something. Its answer shows that the calls before do not hold it up. */

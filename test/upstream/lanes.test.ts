@@ -114,6 +114,22 @@ t.test('and so does one who does not read what is passed on', async (t) => {
   t.same(sent, ['first', '0', '1'], 'at once, if all is read')
 })
 
+t.test('large answers of several tools and callers take turns, too', async (t) => {
+  const { sent, call } = start(t)
+  const tools = ['a', 'b', 'c']
+  for (const tool of tools) {
+    const calls = [call(tool, { tool }), call(tool, { tool })]
+    for (const { answer } of calls) answer(15 * MIB)
+  }
+  sent.length = 0
+  const calls = tools.flatMap((tool) => [call(tool, { tool }), call(tool, { tool })])
+  t.same(sent, ['a'], 'one at the server')
+  call('of bob', { principal: 'bob' }).answer()
+  t.same(sent, ['a', 'of bob', 'b'], 'another one as soon as the server is free')
+  for (const at of [0, 2, 1, 4, 3, 5]) calls[at]?.answer(15 * MIB)
+  t.same(sent, ['a', 'of bob', 'b', 'a', 'c', 'b', 'c'])
+})
+
 t.test('calls of others, and of other tools, are sent at once', async (t) => {
   const { sent, call } = start(t)
   for (const name of many(5)) call(name)
