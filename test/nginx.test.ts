@@ -40,7 +40,7 @@ async function startNginx(t: Test, port: number, bridge: string): Promise<string
   })
   const origin = `http://127.0.0.1:${port}`
   await until(() =>
-    send('GET', origin, undefined, {}).then(
+    fetch(origin).then(
       () => true,
       () => false,
     ),
