@@ -4,6 +4,7 @@
  */
 import { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, fastify } from 'fastify'
 import {
+  directIssuers,
   FACADE,
   isLoopback,
   type Listen,
@@ -17,7 +18,8 @@ import type { Refusals } from '../downstream/http/refusals.js'
 import { refuse } from '../downstream/http/replies.js'
 import { Fault } from '../fault/fault.js'
 import { plainAddresses } from '../plugins/address.js'
-import { type AuthMode, auth, type PrincipalOf, type Verify } from '../plugins/auth.js'
+import { type AuthMode, auth, type PrincipalOf } from '../plugins/auth.js'
+import type { Verify } from '../plugins/callers.js'
 import type { CountedWindows } from '../plugins/counted-windows.js'
 import { type FacadeRoutes, facade, facadeMetadata, facadePaths } from '../plugins/facade.js'
 import { type HealthOptions, health, OPEN } from '../plugins/health.js'
@@ -118,7 +120,8 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const { published } = options
   const { verify, issuerDocument } = options
   const before = options.facade && { ...options.facade, ...facadeAt(settings, endpoints) }
-  const guarded = verify ? protectedBy(settings, endpoints, before?.issuer) : undefined
+  const guarded =
+    verify && directIssuers(settings.auth).length > 0 ? protectedBy(settings, endpoints, before?.issuer) : undefined
   const isForwarded = ({ raw }: FastifyRequest) => replicas?.isForwarded(raw) ?? false
   const reached = reachedThrough(trustedProxies, isForwarded)
   const addresses = publicAddresses(settings.publicUrl, paths, reached)
@@ -146,7 +149,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   await app.register(auth, {
     mode: authMode(settings, options),
     endpoints: guarded?.endpoints,
-    required: guarded?.required,
+    required: settings.auth?.scopes,
     pages: new Set(pages),
     open: new Set(
       [...reachable, ...open, ...pages, ...(before ? facadePaths(before) : [])].flatMap((path) => [
@@ -260,7 +263,8 @@ function authMode({ auth }: Settings, { verify, lives, listen, attached }: Front
   // Where an application listens is not known.
   if (!auth) return { kind: 'none', loopback: !attached && isLoopback(listen.host) }
   const tokens = Object.entries(auth.tokens ?? {}).map(([name, token]) => [name, secretOf(token)] as const)
-  return { kind: 'tokens', tokens: Object.fromEntries(tokens), lives, verify, forwarded: auth.forwarded }
+  const assertions = [...new Set((auth.issuers ?? []).flatMap(({ header }) => header ?? []))]
+  return { kind: 'tokens', tokens: Object.fromEntries(tokens), lives, verify, forwarded: auth.forwarded, assertions }
 }
 
 /** The endpoints for which clients can get tokens, with their metadata. */
@@ -269,7 +273,7 @@ function protectedBy(
   endpoints: readonly MountEndpoint[],
   before: string | undefined,
 ) {
-  const { issuers = [], scopes: required = [] } = auth ?? {}
+  const issuers = directIssuers(auth)
   const scopes = requestedScopes(auth)
   const served = endpoints.map(
     ({ paths }) =>
@@ -289,7 +293,6 @@ function protectedBy(
     endpoints: protectedEndpoints({ publicUrl, served, scopes }),
     issuers: issuers.map((one) => (one.facade && before !== undefined ? before : one.issuer)),
     scopes,
-    required,
   }
 }
 

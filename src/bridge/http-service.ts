@@ -5,6 +5,7 @@
 import type { FastifyInstance } from 'fastify'
 import { INSPECT_ADDRESS } from '../config/schema/inspect.js'
 import {
+  directIssuers,
   groupPaths,
   groupsOf,
   isLoopback,
@@ -325,7 +326,7 @@ function facadeOf(verifier: Verifier | undefined, { auth }: Settings): FrontOpti
   return (
     facade && {
       scopes: requestedScopes(auth),
-      alone: auth?.issuers?.length === 1,
+      alone: directIssuers(auth).length === 1,
       register: (asked) => facade.register(asked),
       authorize: (query) => facade.authorize(query),
       token: (form, from) => facade.token(form, from),

@@ -1,8 +1,8 @@
 /** Issues of authentication: of clients at the bridge, and of the bridge at servers. */
 import { BlockList, isIP } from 'node:net'
-import { withoutBrackets } from '../texts/parse-url.js'
+import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
 import { isLoopback, type Listen } from './addresses.js'
-import { hasSeveral, isOnBehalf, secretOf, usualAccount } from './derived.js'
+import { directIssuers, hasSeveral, isOnBehalf, secretOf, usualAccount } from './derived.js'
 import type { Issue } from './error.js'
 import type { Settings } from './schema/schema.js'
 import { isStdio, type ServerSettings } from './schema/server.js'
@@ -36,11 +36,11 @@ export function identity({ auth, publicUrl, oauth }: Settings): Issue[] {
   const { issuers, forwarded, browser, scopes = [] } = auth ?? {}
   const issues: Issue[] = []
   if (browser && !issuers) issues.push({ path: 'auth.browser', message: 'is for people of "auth.issuers"' })
-  if (browser && issuers && browser.issuer === undefined && issuers.length > 1)
+  if (browser && issuers && browser.issuer === undefined && directIssuers(auth).length !== 1)
     issues.push({ path: 'auth.browser.issuer', message: 'is required, because there are several "auth.issuers"' })
   if (browser?.issuer !== undefined && issuers && !issuers.some(({ issuer }) => issuer === browser.issuer))
     issues.push({ path: 'auth.browser.issuer', message: 'has to be one of "auth.issuers", byte for byte' })
-  if (issuers && publicUrl === undefined)
+  if (issuers?.some(({ header }) => header === undefined) && publicUrl === undefined)
     issues.push({ path: 'publicUrl', message: `is required with "auth.issuers": ${ADDRESS}` })
   if (publicUrl !== undefined && issuers && /[?#]/.test(publicUrl))
     issues.push({ path: 'publicUrl', message: 'has to have no query and no fragment with "auth.issuers"' })
@@ -48,7 +48,7 @@ export function identity({ auth, publicUrl, oauth }: Settings): Issue[] {
   for (const [i, one] of (issuers ?? []).entries()) {
     const { issuer, introspection, facade, groups, map, scopeNames } = one
     const path = `auth.issuers.${i}`
-    issues.push(...plainIssues(path, one, oauth.allow))
+    issues.push(...assertionIssues(path, one, auth), ...plainIssues(path, one, oauth.allow))
     const earlier = issuers?.slice(0, i) ?? []
     if (earlier.some((one) => one.issuer === issuer))
       issues.push({ path: `${path}.issuer`, message: `is configured twice: ${issuer}` })
@@ -83,6 +83,28 @@ function ofProxy({ user, secretHeader, scopes, groups, map }: Forwarded): Issue[
   return issues
 }
 
+/** Settings of an issuer that is a proxy, and sends what it has signed in a header of its own. */
+function assertionIssues(path: string, one: IssuerEntry, auth: Settings['auth']): Issue[] {
+  const { issuer, header, jwksUri, audience, claims, facade, introspection } = one
+  const { forwarded, browser } = auth ?? {}
+  const isAddress = parseUrl(issuer) !== undefined
+  if (header === undefined)
+    return isAddress ? [] : [{ path: `${path}.issuer`, message: `has to be an https:// address: https://${issuer}` }]
+  const issues: Issue[] = []
+  const issue = (option: string, message: string) => issues.push({ path: `${path}.${option}`, message })
+  if (audience === undefined && Object.keys(claims).length === 0)
+    issue('header', 'requires "audience": the value of "aud" in what the proxy sends')
+  if (facade || introspection) issue('header', 'cannot be combined with "facade" and "introspection"')
+  if (browser?.issuer === issuer) issue('header', 'cannot be combined with "auth.browser": the proxy signs people in')
+  if (header === 'authorization') issue('header', 'is where all tokens are: leave it out')
+  if (forwarded && [forwarded.user, forwarded.secretHeader, forwarded.scopes, forwarded.groups].includes(header))
+    issue('header', 'is a header of "auth.forwarded", too')
+  if (!isAddress && jwksUri === undefined) issue('jwksUri', 'is required, because "issuer" is no address')
+  if (jwksUri?.includes('{kid}') && claims['signer'] === undefined)
+    issue('claims', 'has to have "signer", the ARN of your load balancer: those of everybody else have the same keys')
+  return issues
+}
+
 type IssuerEntry = NonNullable<NonNullable<Settings['auth']>['issuers']>[number]
 
 /** Addresses of an identity provider without TLS, which the bridge contacts only if their host is allowed. */
@@ -91,10 +113,11 @@ function plainIssues(
   { issuer, jwksUri, introspection, facade }: IssuerEntry,
   allow: readonly string[],
 ): Issue[] {
-  const isHere = isLoopback(hostOf(issuer))
+  const isHere = parseUrl(issuer) !== undefined && isLoopback(hostOf(issuer))
   const asksIssuer = jwksUri === undefined || introspection || facade
   const contacted = { ...(asksIssuer && { issuer }), ...(jwksUri !== undefined && { jwksUri }) }
   return Object.entries(contacted).flatMap(([option, address]) => {
+    if (parseUrl(address) === undefined) return []
     const host = hostOf(address)
     const isAllowed = (isHere && isLoopback(host)) || isListed(allow, host)
     if (/^https:/i.test(address) || isAllowed) return []

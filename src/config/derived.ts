@@ -41,7 +41,8 @@ export function isOnBehalf({ grant, idp }: Pick<OAuthSettings, 'grant' | 'idp'>)
 export function hasSignInPage(settings: Settings, listen: Listen): boolean {
   const { auth, publicUrl, mcpServers } = settings
   if (listen.kind !== 'http' || publicUrl === undefined || !auth || auth.passthrough) return false
-  if (!auth.tokens && !auth.forwarded && !auth.browser) return false
+  const isKnownToProxy = auth.forwarded !== undefined || auth.issuers?.some(({ header }) => header !== undefined)
+  if (!auth.tokens && !isKnownToProxy && !auth.browser) return false
   const { protocol, hostname } = new URL(publicUrl)
   if (protocol !== 'https:' && !isLoopback(withoutBrackets(hostname))) return false
   return Object.values(mcpServers).some((own) => {
@@ -50,12 +51,17 @@ export function hasSignInPage(settings: Settings, listen: Listen): boolean {
   })
 }
 
+/** The issuers at which clients sign in by themselves, and not through a proxy in front of the bridge. */
+export function directIssuers(auth: Settings['auth']): NonNullable<NonNullable<Settings['auth']>['issuers']> {
+  return (auth?.issuers ?? []).filter(({ header }) => header === undefined)
+}
+
 /**
  * The scopes that every token has to have, by the names by which clients request them. Where issuers differ, those of the first:
  * most clients sign in there.
  */
 export function requestedScopes(auth: Settings['auth']): string[] {
-  const names = new Map(Object.entries(auth?.issuers?.[0]?.scopeNames ?? {}))
+  const names = new Map(Object.entries(directIssuers(auth)[0]?.scopeNames ?? {}))
   return (auth?.scopes ?? []).map((scope) => names.get(scope) ?? scope)
 }
 

@@ -13,6 +13,7 @@ import { didYouMean, meantBy } from './words.js'
 export * from './addresses.js'
 export {
   type Callers,
+  directIssuers,
   hasSeveral,
   hasSignInPage,
   isCallable,

@@ -37,7 +37,9 @@ export function suspicious(servers: Readonly<Record<string, unknown>>): Issue[] 
 /** Tokens that are valid for several servers, though they may be meant for one. */
 export function sharedAudiences({ auth, mcpServers }: Settings): Issue[] {
   if (Object.keys(mcpServers).length < 2) return []
-  return (auth?.issuers ?? []).flatMap(({ audience, claims }, i) => {
+  return (auth?.issuers ?? []).flatMap(({ audience, claims, header }, i) => {
+    // A proxy in front of the bridge is in front of all servers.
+    if (header !== undefined) return []
     if (audience === undefined && Object.keys(claims).length === 0) return []
     const [key, what] = audience === undefined ? ['claims', 'these claims and no "aud"'] : ['audience', 'this "aud"']
     const message = `makes a token with ${what} valid for all servers: restrict tools with "scopes" of the servers, or have tokens issued for single endpoints`

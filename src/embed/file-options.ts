@@ -313,9 +313,11 @@ export interface FileOptions {
     issuers?: readonly {
       /** The identity provider: the exact value of "iss" in its tokens. Its host and that of "jwksUri" may be private. */
       issuer: string
+      /** The header in which a proxy in front of the bridge sends what it has signed, such as "Cf-Access-Jwt-Assertion" or "X-Goog-IAP-JWT-Assertion". Then tokens of this issuer count there and nowhere else, and clients do not sign in by themselves. Requires "audience" or "claims". */
+      header?: string
       /** Accepted values of "aud" in addition to the address of the endpoint: a string or a list. A token with such a value is accepted at every endpoint. */
       audience?: readonly string[] | string
-      /** Address of the public keys. Default: the one in the metadata of the issuer. */
+      /** Address of the public keys. Default: the one in the metadata of the issuer. With "{kid}", each key is at its own address, as PEM: AWS load balancers have that. */
       jwksUri?: string
       /** Signature algorithms that are accepted. */
       algorithms?: readonly (

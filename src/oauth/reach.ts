@@ -6,7 +6,7 @@
 import { parseAddress } from '../net/address.js'
 import type { FetchOptions } from '../net/fetch.js'
 import { Guard, type GuardOptions, isLoopback } from '../net/guard.js'
-import { withoutBrackets } from '../texts/parse-url.js'
+import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
 
 /** Settings that allow further hosts. */
 export interface ReachSettings {
@@ -51,7 +51,12 @@ export function issuerReach(
 ): Reach {
   const guard = new Guard({ allowed: allow })
   const plain = [issuer, jwksUri].flatMap((one) => (one?.startsWith('http:') ? [hostOf(one)] : []))
-  const reach = reachOf(issuer, { allow, authServerMetadataUrl: jwksUri }, network)
+  // The name of a proxy may be no address.
+  const reach = reachOf(
+    parseUrl(issuer) ? issuer : (jwksUri ?? issuer),
+    { allow, authServerMetadataUrl: jwksUri },
+    network,
+  )
   return { ...reach, plain: plain.filter((host) => guard.lists(host)), decompress: true }
 }
 

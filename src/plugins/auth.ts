@@ -11,7 +11,8 @@ import { Fault } from '../fault/fault.js'
 import { ANONYMOUS, canGet, type Grant } from '../protocol/call.js'
 import type { Signal } from '../time/hang-up.js'
 import { addressOf } from './address.js'
-import { type ForwardedUsers, forwardedUser, withoutForwarded } from './forwarded.js'
+import { type ByProxy, byProxy, type ProxyOptions } from './by-proxy.js'
+import type { AuthenticatedCaller, Verify, WrongToken } from './callers.js'
 import { challenge, type ProtectedEndpoint } from './protected-resource.js'
 import { closeAtEnd, type TokenLives } from './token-lives.js'
 
@@ -47,7 +48,9 @@ export type AuthMode =
       lives?: TokenLives | undefined
       /** Checks tokens of identity providers. */
       verify?: Verify | undefined
-      forwarded?: ForwardedUsers | undefined
+      forwarded?: ProxyOptions['forwarded']
+      /** Headers in which proxies send signed assertions, in lower case. */
+      assertions?: ProxyOptions['assertions']
     }
   /** The server checks tokens: they are forwarded, and callers with different tokens are kept apart. */
   | { kind: 'passthrough' }
@@ -56,21 +59,6 @@ export type AuthMode =
 
 /** The principal of a request, as the application around the bridge knows it. */
 export type PrincipalOf = (request: FastifyRequest['raw']) => string | undefined
-
-/**
- * Checks a token, from a client at this address, for an endpoint with these addresses. Says why if it is none that is accepted there: the operator is told, and
- * the caller is not. Throws or rejects with a Fault if that cannot be found out.
- */
-export type Verify = (
-  token: string,
-  addresses: ReadonlySet<string>,
-  from: string,
-) => AuthenticatedCaller | WrongToken | Promise<AuthenticatedCaller | WrongToken>
-
-/** A token that is not accepted. */
-interface WrongToken {
-  why: string
-}
 
 /** Authentication, and its exceptions. */
 export interface AuthOptions {
@@ -83,14 +71,6 @@ export interface AuthOptions {
   open?: ReadonlySet<string> | undefined
   /** Routes of pages for people: open, but a proxy may name the person. */
   pages?: ReadonlySet<string> | undefined
-}
-
-/** Who a request is from. */
-interface AuthenticatedCaller {
-  principal: string
-  credential?: string
-  grant?: Grant
-  ends?: Signal | undefined
 }
 
 type Refusal = keyof typeof REFUSALS
@@ -113,9 +93,8 @@ const BEARER = /^bearer(?: +|$)/i
  */
 export const auth = plugin<AuthOptions>(async function auth(app, options) {
   const { mode, endpoints = NO_ENDPOINTS, required = [], open = NO_PATHS, pages = NO_PATHS } = options
-  const identify = identifierFor(mode)
-  const forwarded = mode.kind === 'tokens' ? mode.forwarded : undefined
-  const proxy = forwarded && proxyOf(forwarded)
+  const proxy = mode.kind === 'tokens' ? byProxy(mode) : undefined
+  const identify = identifierFor(mode, proxy)
 
   app.decorateRequest('principal', ANYBODY.principal)
   app.decorateRequest('credential', undefined)
@@ -126,21 +105,26 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
   app.addHook('onRequest', (request, reply, done) => {
     const path = request.routeOptions.url
     if (proxy && path !== undefined && pages.has(path)) {
-      const user = forwardedUser(request, proxy)
-      withoutForwarded(request, proxy)
-      if (user === 'wrong') {
-        const refuse = () => done(new Fault('unauthorized', REFUSALS.wrong.message))
-        if (app.countWrongToken) app.countWrongToken(request).then(refuse, done)
-        else refuse()
-        return
+      const take = (person: AuthenticatedCaller | WrongToken | 'wrong' | undefined) => {
+        proxy.strip(request)
+        if (person === 'wrong' || (person && 'why' in person)) {
+          const said = person === 'wrong' ? undefined : person.why
+          const refuse = () => done(new Fault('unauthorized', REFUSALS.wrong.message, { said }))
+          if (app.countWrongToken) app.countWrongToken(request).then(refuse, done)
+          else refuse()
+          return
+        }
+        if (person) Object.assign(request, { principal: person.principal, grant: person.grant })
+        done()
       }
-      if (user) Object.assign(request, user)
-      done()
+      const person = proxy.of(request, NO_PATHS)
+      if (person instanceof Promise) person.then(take, done)
+      else take(person)
       return
     }
     // What is served nowhere is not found, with any token or none.
     if (path === undefined || open.has(path)) {
-      if (forwarded) withoutForwarded(request, forwarded)
+      proxy?.strip(request)
       done()
       return
     }
@@ -149,7 +133,7 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
       // It may have ended while it was checked.
       const isOver = typeof identified !== 'string' && 'ends' in identified && identified.ends?.aborted === true
       const caller = isOver ? 'wrong' : identified
-      if (forwarded) withoutForwarded(request, forwarded)
+      proxy?.strip(request)
       if (typeof caller === 'string' || 'why' in caller) {
         const { refusal, why: said } =
           typeof caller === 'string' ? { refusal: caller } : { refusal: 'wrong' as const, ...caller }
@@ -170,7 +154,7 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
       request.grant = grant
       request.ends = ends
       if (ends) closeAtEnd(ends, reply.raw)
-      if (grant?.extensible) {
+      if (grant?.issuer !== undefined) {
         const missing = required.filter((scope) => !grant.scopes.has(scope))
         if (canGet(missing, grant)) request.challengeFor = endpoint?.challengeFor
         if (missing.length > 0) {
@@ -197,14 +181,14 @@ type Identify = (request: FastifyRequest, endpoint: ProtectedEndpoint | undefine
 /** The caller, or why there is none. */
 type Identified = AuthenticatedCaller | WrongToken | Refusal
 
-function identifierFor(mode: AuthMode): Identify {
+function identifierFor(mode: AuthMode, proxy: ByProxy | undefined): Identify {
   switch (mode.kind) {
     case 'none': {
       const caller = mode.loopback ? { principal: 'local' } : ANYBODY
       return () => caller
     }
     case 'tokens':
-      return byWhatIsShown(mode)
+      return byWhatIsShown(mode, proxy)
     case 'passthrough':
       return (request) => bearerOf(authorization(request))
     case 'application': {
@@ -217,21 +201,19 @@ function identifierFor(mode: AuthMode): Identify {
   }
 }
 
-function byWhatIsShown({ tokens = {}, lives, verify, forwarded }: AuthMode & { kind: 'tokens' }): Identify {
+function byWhatIsShown(
+  { tokens = {}, lives, verify }: AuthMode & { kind: 'tokens' },
+  proxy: ByProxy | undefined,
+): Identify {
   const known = digestsOf(tokens, lives)
-  const proxy = forwarded && proxyOf(forwarded)
   return (request, endpoint) => {
-    const user = proxy && forwardedUser(request, proxy)
+    const user = proxy?.of(request, endpoint?.addresses ?? NO_PATHS)
     if (user !== undefined) return user
     const token = bearerToken(authorization(request))
     if (token === undefined) return 'missing'
     const owner = known.length === 0 ? undefined : ownerOf(token, known)
     return owner ?? (verify && endpoint ? verify(token, endpoint.addresses, addressOf(request)) : 'wrong')
   }
-}
-
-function proxyOf(forwarded: ForwardedUsers) {
-  return { ...forwarded, digest: sha256(forwarded.secret) }
 }
 
 function digestsOf(tokens: Readonly<Record<string, string>>, lives?: TokenLives) {

@@ -80,6 +80,7 @@ export function withoutForwarded(
   for (const name of [user, scopes, groups, secretHeader]) if (name !== undefined) delete headers[name]
 }
 
-function valuesOf(name: string, rawHeaders: readonly string[]): string[] {
+/** All values of a header, by its name in lower case. */
+export function valuesOf(name: string, rawHeaders: readonly string[]): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name)
 }

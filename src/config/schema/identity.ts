@@ -20,6 +20,8 @@ const ALGORITHMS = [
   'Ed25519',
 ] as const
 
+const HOST_NAME = /^[a-z\d-]+(?:\.[a-z\d-]+)+$/i
+
 const headerName = z
   .string()
   .regex(/^[!#$%&'*+.^`|~\w-]+$/, 'has to be the name of a header')
@@ -28,11 +30,22 @@ const headerName = z
 /** Scopes by the name of a group. */
 const mapOfGroups = z.record(text, z.array(scope)).default({})
 
+/** An address, or the name of a host: some proxies call themselves so. */
+const issuerName = z.string().refine((name) => HOST_NAME.test(name) || webAddress('https://').safeParse(name).success, {
+  error: ({ input }) =>
+    webAddress('https://').safeParse(input).error?.issues[0]?.message ?? 'has to be an https:// address',
+})
+
 /** One entry of `auth.issuers`. */
 const issuer = z.strictObject({
-  issuer: webAddress('https://').describe(
+  issuer: issuerName.describe(
     'The identity provider: the exact value of "iss" in its tokens. Its host and that of "jwksUri" may be private.',
   ),
+  header: headerName
+    .optional()
+    .describe(
+      'The header in which a proxy in front of the bridge sends what it has signed, such as "Cf-Access-Jwt-Assertion" or "X-Goog-IAP-JWT-Assertion". Then tokens of this issuer count there and nowhere else, and clients do not sign in by themselves. Requires "audience" or "claims".',
+    ),
   audience: texts
     .optional()
     .describe(
@@ -40,7 +53,9 @@ const issuer = z.strictObject({
     ),
   jwksUri: webAddress('https://')
     .optional()
-    .describe('Address of the public keys. Default: the one in the metadata of the issuer.'),
+    .describe(
+      'Address of the public keys. Default: the one in the metadata of the issuer. With "{kid}", each key is at its own address, as PEM: AWS load balancers have that.',
+    ),
   algorithms: z
     .array(z.enum(ALGORITHMS))
     .min(1, 'is empty')

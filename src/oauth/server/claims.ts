@@ -84,9 +84,14 @@ export function ownerOf(said: TokenSaid, settings: IssuerSettings, now: number):
     kind,
     name,
     expires: claims['exp'] === undefined ? Number.POSITIVE_INFINITY : (claims['exp'] as number) * 1_000,
-    grant: { scopes, extensible: true, nameOf: namesAt(settings), issuer, subject, application },
+    grant: { scopes, ...furtherScopes(settings), issuer, subject, application },
     audience: audience?.some((one) => accepted.includes(one)) ? undefined : audience,
   }
+}
+
+/** Whether the caller can get further scopes: not if a proxy signs people in, which asks for none. */
+function furtherScopes(settings: IssuerSettings): Pick<Grant, 'extensible' | 'nameOf'> {
+  return settings.header === undefined ? { extensible: true, nameOf: namesAt(settings) } : { extensible: false }
 }
 
 /** The claims that have a value. Some issuers send null for what a token does not have. */

@@ -42,6 +42,12 @@ export interface KeySetOptions {
   report?: ((state: IssuerState & { leftOut: number }) => void) | undefined
 }
 
+/** What a check of a signature needs of the keys of an issuer. */
+export type IssuerKeys = Pick<
+  KeySet,
+  'state' | 'alias' | 'moment' | 'prepare' | 'close' | 'known' | 'after' | 'isUnknown' | 'noteUnknown'
+>
+
 export class KeySet {
   readonly #options: KeySetOptions
   #keys: Keys | undefined

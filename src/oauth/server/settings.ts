@@ -3,6 +3,8 @@
 export interface IssuerSettings {
   /** The exact text of `iss`. */
   issuer: string
+  /** The header in which a proxy sends its assertions, in lower case; undefined for tokens in Authorization. */
+  header?: string | undefined
   /** Accepted at every endpoint, besides the address of the endpoint. */
   audience?: readonly string[] | undefined
   jwksUri?: string | undefined

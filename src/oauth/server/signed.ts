@@ -1,5 +1,6 @@
 /** Checks the signature of a JWT, and reads what it says before that. */
 import { compactVerify, decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey } from 'jose'
+import { Fault } from '../../fault/fault.js'
 import { quoted } from '../quoted.js'
 import type { Claims, TokenRefusal, TokenSaid } from './claims.js'
 import type { IssuerSettings } from './settings.js'
@@ -19,16 +20,18 @@ export async function signedBy(
   { settings, typ }: Signer,
   find: JWTVerifyGetKey,
 ): Promise<{ said: TokenSaid } | TokenRefusal | { noKey: true }> {
-  const { issuer, algorithms } = settings
+  const { issuer, algorithms, header } = settings
   const refused: TokenRefusal = { why: `its signature is not one of ${quoted(issuer)}` }
   const verifyWith = async (key: JWTVerifyGetKey): Promise<{ said: TokenSaid }> => {
-    const { payload } = await compactVerify(token, key, { algorithms: [...algorithms] })
+    const { payload, protectedHeader } = await compactVerify(token, key, { algorithms: [...algorithms] })
     const claims = JSON.parse(new TextDecoder().decode(payload)) as Claims
-    return { said: { claims, by: 'signature', typ } }
+    const signed = header === undefined ? claims : { ...claims, ...ofHeader(protectedHeader) }
+    return { said: { claims: signed, by: 'signature', typ } }
   }
   try {
     return await verifyWith(find)
   } catch (error) {
+    if (error instanceof Fault) throw error
     if (error instanceof errors.JWKSNoMatchingKey) return { noKey: true }
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return refused
     // The token does not say which: one of them fits.
@@ -43,11 +46,23 @@ export async function signedBy(
   }
 }
 
+/** Claims that AWS load balancers write into the header of an assertion. The others are of the person, who may choose them. */
+const IN_HEADER = ['signer', 'client', 'iss', 'exp'] as const
+
+function ofHeader(header: Claims): Claims {
+  return Object.fromEntries(IN_HEADER.flatMap((name) => (header[name] == null ? [] : [[name, header[name]]])))
+}
+
 /** The header and claims of a JWT, unverified; undefined if it is not a JWT. */
-export function saidIn(token: string): Readonly<Record<'alg' | 'typ' | 'crit' | 'kid' | 'iss', unknown>> | undefined {
+export function saidIn(
+  token: string,
+  { isAssertion = false } = {},
+): Readonly<Record<'alg' | 'typ' | 'crit' | 'kid' | 'iss', unknown>> | undefined {
   try {
-    const { alg, typ, crit, kid } = decodeProtectedHeader(token)
-    return { alg, typ: typ ?? undefined, crit, kid, iss: decodeJwt(token).iss }
+    const header = decodeProtectedHeader(token)
+    const { alg, typ, crit, kid } = header
+    const { iss } = { ...decodeJwt(token), ...(isAssertion && ofHeader(header as Claims)) } as Claims
+    return { alg, typ: typ ?? undefined, crit, kid, iss }
   } catch {
     return undefined
   }

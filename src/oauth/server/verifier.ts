@@ -28,7 +28,8 @@ import {
 import { Facade } from './facade.js'
 import { Introspection } from './introspection.js'
 import { IssuerDocument } from './issuer-document.js'
-import { KeySet, type KeySetOptions } from './key-set.js'
+import { type IssuerKeys, KeySet, type KeySetOptions } from './key-set.js'
+import { KID, PemKeys } from './pem-keys.js'
 import type { IssuerSettings } from './settings.js'
 import { type Signer, saidIn, signedBy } from './signed.js'
 import { TokenLife } from './token-life.js'
@@ -71,6 +72,8 @@ interface Known extends Read {
 
 const MAX_TOKEN = 16_384
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/
+/** The same, as AWS load balancers write it. */
+const PADDED_JWT = /^[\w-]+={0,2}\.[\w-]+={0,2}\.[\w-]+={0,2}$/
 /** The `typ` of access tokens, in lower case. Some issuers leave it out. */
 const TYPES: readonly unknown[] = [undefined, 'jwt', 'at+jwt', 'application/at+jwt']
 /** Milliseconds for which the result of a check is cached: of a JWT, an opaque token, and an inactive one. */
@@ -82,7 +85,7 @@ const MAX_KNOWN = 10_000
 export class Verifier {
   readonly #now: () => number
   readonly #shows: boolean
-  readonly #issuers: ReadonlyMap<string, { settings: IssuerSettings; keys: KeySet }>
+  readonly #issuers: ReadonlyMap<string, { settings: IssuerSettings; keys: IssuerKeys }>
   /** Stands in front of an issuer where clients cannot register; undefined if there is none. */
   readonly facade: Facade | undefined
   /** The metadata of the only issuer, if clients use it directly. */
@@ -108,14 +111,18 @@ export class Verifier {
     const issuers = new Issuers(now)
     const parts = configured.map((settings) => {
       const reach = issuerReach(settings, allow, network)
-      return { settings, reach, keys: new KeySet({ settings, issuers, reach, now, report }) }
+      const { issuer, jwksUri } = settings
+      const keys = jwksUri?.includes(KID)
+        ? new PemKeys({ issuer, place: jwksUri, reach, now })
+        : new KeySet({ settings, issuers, reach, now, report })
+      return { settings, reach, keys }
     })
     this.#issuers = new Map(parts.map((part) => [part.settings.issuer, part]))
     const [fronted] = parts.flatMap(({ settings: { issuer, facade, scopeNames }, reach }) =>
       facade ? [{ issuer, settings: facade, scopeNames, reach, issuers, shared }] : [],
     )
     this.facade = fronted && new Facade(fronted)
-    const [alone, ...others] = parts
+    const [alone, ...others] = parts.filter(({ settings: { header } }) => header === undefined)
     this.issuerDocument =
       alone && others.length === 0 && !this.facade
         ? new IssuerDocument({ issuer: alone.settings.issuer, reach: alone.reach, now })
@@ -147,23 +154,27 @@ export class Verifier {
     token: string,
     addresses: ReadonlySet<string>,
     from = 'none',
+    header?: string,
   ): Verified | TokenRefusal | Promise<Verified | TokenRefusal> => {
     if (token.length > MAX_TOKEN) return { why: `it has more than ${MAX_TOKEN} characters` }
-    const key = digest(token)
+    // One token may be accepted in one header, and not in another.
+    const key = digest(header === undefined ? token : `${header} ${token}`)
     const known = this.#known.get(key)
     if (known && known.until > this.#now()) return this.#shownAt(addresses, known, token, key)
-    return this.#check(token, key, from).then((one) => ('why' in one ? one : this.#shownAt(addresses, one, token, key)))
+    return this.#check({ token, header }, key, from).then((one) =>
+      'why' in one ? one : this.#shownAt(addresses, one, token, key),
+    )
   }
 
   /** The owner of the token at an endpoint with these addresses; with the token, if it is to be exchanged. */
   #shownAt(addresses: ReadonlySet<string>, known: Known, token: string, digest: string): Verified | TokenRefusal {
     const verified = at(known, addresses)
-    if (!this.#shows || 'why' in verified) return verified
+    if (!this.#shows || known.settings.header !== undefined || 'why' in verified) return verified
     return { ...verified, grant: { ...verified.grant, shown: new ShownToken(token, digest, known.owner.expires) } }
   }
 
   /** Checks a token. Concurrent requests with the same token share one check. */
-  #check(token: string, digest: string, from: string): Promise<Known | TokenRefusal> {
+  #check(token: Shown, digest: string, from: string): Promise<Known | TokenRefusal> {
     let running = this.#running.get(digest)
     if (!running) {
       running = this.#checkNow(token, digest, from).finally(() => this.#running.delete(digest))
@@ -172,7 +183,7 @@ export class Verifier {
     return running
   }
 
-  async #checkNow(token: string, digest: string, from: string): Promise<Known | TokenRefusal> {
+  async #checkNow(token: Shown, digest: string, from: string): Promise<Known | TokenRefusal> {
     const checked = await this.#readNow(token, digest, from)
     const before = this.#known.get(digest)
     if ('why' in checked) {
@@ -180,7 +191,7 @@ export class Verifier {
       return checked
     }
     const { owner, settings, until } = checked
-    const life = before && !before.life.aborted ? before.life : new TokenLife(this.#endOf(owner), this.#now)
+    const life = before && !before.life.aborted ? before.life : new TokenLife(this.#endOf(owner, settings), this.#now)
     const verified = { principal: principalOf(owner), grant: owner.grant, ends: life }
     const known = { settings, owner, verified, life, until }
     this.#known.set(digest, known)
@@ -188,7 +199,9 @@ export class Verifier {
   }
 
   /** When what is open with a token ends. A token that has just expired is still accepted, because clocks differ. */
-  #endOf({ expires }: TokenOwner): number {
+  #endOf({ expires }: TokenOwner, { header }: IssuerSettings): number {
+    // A proxy sends another assertion with each request, often of a minute, and ends what is open by itself.
+    if (header !== undefined) return Number.POSITIVE_INFINITY
     return expires > this.#now() ? expires : expires + LEEWAY_SECONDS * 1_000
   }
 
@@ -198,9 +211,10 @@ export class Verifier {
     for (const { life } of this.#known.values()) life.refuse()
   }
 
-  async #readNow(token: string, digest: string, from: string): Promise<Read | TokenRefusal> {
-    const isJwt = JWT.test(token)
-    const checked = isJwt ? await this.#checkedJwt(token) : await this.#checkedOther(token, digest, from)
+  async #readNow({ token, header }: Shown, digest: string, from: string): Promise<Read | TokenRefusal> {
+    const isJwt = (header === undefined ? JWT : PADDED_JWT).test(token)
+    if (!isJwt && header !== undefined) return { why: `the header ${header} has no JWT` }
+    const checked = isJwt ? await this.#checkedJwt({ token, header }) : await this.#checkedOther(token, digest, from)
     if ('why' in checked) return checked
     const { said, settings, ms } = checked
     const owner = ownerOf(said, settings, this.#now() / 1_000)
@@ -208,8 +222,9 @@ export class Verifier {
     return { settings, owner, until: Math.min(owner.expires, this.#now() + ms) }
   }
 
-  async #checkedJwt(token: string): Promise<Checked | TokenRefusal> {
-    const issuer = await this.#issuerOf(token)
+  async #checkedJwt(shown: Shown): Promise<Checked | TokenRefusal> {
+    const { token } = shown
+    const issuer = await this.#issuerOf(shown)
     if ('why' in issuer) return issuer
     const { settings, keys, key } = issuer
     const { moment } = keys
@@ -224,22 +239,27 @@ export class Verifier {
   }
 
   /** The configured issuer that a token names, if its header is acceptable. Nothing in the token is trusted yet. */
-  async #issuerOf(token: string): Promise<(Signer & { keys: KeySet; key: string }) | TokenRefusal> {
-    const said = saidIn(token)
+  async #issuerOf({ token, header }: Shown): Promise<(Signer & { keys: IssuerKeys; key: string }) | TokenRefusal> {
+    const said = saidIn(token, { isAssertion: header !== undefined })
     if (!said) return { why: 'it looks like a JWT, but its header or claims are no JSON object' }
     const { alg, typ, crit, iss, kid } = said
     if (!TYPES.includes(typeof typ === 'string' ? typ.toLowerCase() : typ))
       return { why: expected('typ', typ, ['at+jwt', 'JWT']) }
     if (crit !== undefined) return { why: 'its header has crit, of which nothing is known' }
     const found = typeof iss === 'string' ? (this.#issuers.get(iss) ?? (await this.#issuerCalled(iss))) : undefined
-    if (!found) return { why: expected('iss', iss, [...this.#issuers.keys()]) }
+    if (!found || found.settings.header !== header) return { why: expected('iss', iss, this.#issuersIn(header)) }
     const { algorithms } = found.settings
     if (!algorithms.includes(String(alg))) return { why: expected('alg', alg, algorithms) }
     return { ...found, typ, key: digest(JSON.stringify([alg, kid])) }
   }
 
+  /** The issuers of tokens in a header. */
+  #issuersIn(header: string | undefined): readonly string[] {
+    return [...this.#issuers.values()].flatMap(({ settings }) => (settings.header === header ? settings.issuer : []))
+  }
+
   /** The issuer whose metadata say that it has another name in its tokens. Rejects with a Fault if they cannot be had now. */
-  async #issuerCalled(iss: string): Promise<{ settings: IssuerSettings; keys: KeySet } | undefined> {
+  async #issuerCalled(iss: string): Promise<{ settings: IssuerSettings; keys: IssuerKeys } | undefined> {
     await this.prepare()
     const all = [...this.#issuers.values()]
     const called = all.find(({ keys }) => keys.alias === iss)
@@ -259,6 +279,12 @@ export class Verifier {
     this.#refused.set(digest, { ...answer, until })
     return answer
   }
+}
+
+/** A token, and the header that it came in, if that is not Authorization. */
+interface Shown {
+  token: string
+  header: string | undefined
 }
 
 interface Checked {
