@@ -73,6 +73,18 @@ export async function describeServer(
   }
 }
 
+const isText = (value: unknown): value is string => typeof value === 'string'
+
+/** A tool in a list. What is not as MCP defines it is left out. */
+function shownTool(listed: unknown): ServerDescription['tools'][number] {
+  const { name, title, description } = (listed ?? {}) as Record<'name' | 'title' | 'description', unknown>
+  return {
+    name: isText(name) ? name : '(a tool without a name)',
+    ...(isText(title) && { title }),
+    ...(isText(description) && { description }),
+  }
+}
+
 async function listTools(
   server: Server,
   seen: (page: Payload) => void,
@@ -85,8 +97,7 @@ async function listTools(
       seen(page)
       const listed = value(shown(page), 'tools')
       if (!Array.isArray(listed)) throw new Fault('upstreamProtocol', 'The answer to tools/list has no array of tools')
-      for (const { name, title, description } of listed as ServerDescription['tools'])
-        tools.push({ name, ...(title !== undefined && { title }), ...(description !== undefined && { description }) })
+      tools.push(...listed.map(shownTool))
     }
     return { tools }
   } catch (error) {

@@ -74,6 +74,27 @@ t.test('a list that fails names the reason, and a list that the server does not 
   t.match(serverInWords('x', inspection), /for clients {2}prompts could not be listed: .*Busy/)
 })
 
+t.test('probe shows tools that are not as MCP defines them', async (t) => {
+  const tools = [
+    null,
+    'text',
+    { name: null },
+    { name: 'a', title: 7, description: ['x'] },
+    { name: 'b', description: 'B' },
+  ]
+  const odd = ({ message }: Received, response: ServerResponse) => {
+    if (message['method'] !== 'tools/list') return false
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: message['id'], result: { tools } }))
+    return true
+  }
+  const http = await LegacyHttp.start(t, { capabilities: { tools: {} }, override: odd })
+  const { bridge } = createBridge(t, { url: http.url })
+  const description = await describeServer(bridge.server)
+  t.same(description.tools.slice(-2), [{ name: 'a' }, { name: 'b', description: 'B' }])
+  t.match(serverInWords('x', description), /a tool without a name/)
+})
+
 t.test('check shows what clients see of a server, and which rewritten tools are hidden from them', async (t) => {
   const file = temporaryFile(t, 'mcp.json', {
     mcpServers: {
