@@ -40,6 +40,8 @@ async function start(t: Test, way: Way, place: string, plan: Plan = {}, settings
 }
 
 const ROOTS_LIST = { method: 'roots/list' }
+/** Without what servers of a group tell that start one after the other: that their lists have changed. */
+const questions = ({ messages }: { messages: readonly Json[] }) => messages.filter((message) => 'id' in message)
 const said = (answers: unknown) => [{ type: 'text', text: JSON.stringify(answers) }]
 const signal = ({ asker, tool }: { asker: Asker; tool(name: string): string }, client: LegacyClient, name: string) =>
   client.call(tool('signal'), { name, for: asker.name })
@@ -49,16 +51,16 @@ for (const { way, place } of PAIRS) {
     const { asker, url, tool, greetings } = await start(t, way, place, { greet })
     const client = await LegacyClient.open(url, OPTIONS)
     const stream = await client.listen()
-    await until(() => stream.messages.length >= greetings, 'the questions')
+    await until(() => questions(stream).length >= greetings, 'the questions')
     t.match(
-      stream.messages,
+      questions(stream),
       Array.from({ length: greetings }, () => ROOTS_LIST),
     )
     const answered = await client.call(tool('echo'), { x: 1 })
     t.match(answered.message.result, { structuredContent: { x: 1 } }, 'the answer does not wait for theirs')
     t.match(answered.headers['content-type'], /json/, 'and nothing else comes on its stream')
     t.same(of(asker), [])
-    for (const { id } of stream.messages) await client.post({ jsonrpc: '2.0', id, result: FOLDERS })
+    for (const { id } of questions(stream)) await client.post({ jsonrpc: '2.0', id, result: FOLDERS })
     await until(() => of(asker).length === greetings, 'the answer')
     t.same(
       of(asker),
@@ -73,8 +75,8 @@ for (const { way, place } of PAIRS) {
     t.match(answered.message.result, { structuredContent: { x: 1 } })
     t.match(answered.headers['content-type'], /json/)
     const stream = await client.listen()
-    await until(() => stream.messages.length >= greetings, 'the questions')
-    t.match(stream.messages, [ROOTS_LIST])
+    await until(() => questions(stream).length >= greetings, 'the questions')
+    t.match(questions(stream), [ROOTS_LIST])
   })
 
   t.test(`without a GET stream, a question ${way} reaches a client whose call waits for it ${place}`, async (t) => {
@@ -127,12 +129,12 @@ for (const { way, place } of PAIRS) {
 for (const way of BESIDE) {
   for (const place of [GROUP, POLICY]) {
     t.test(`while a client thinks about a question ${way}, its call does not time out ${place}`, async (t) => {
-      const timeouts = { call: 500 }
+      const timeouts = { call: 3_000 }
       const started = await start(t, way, place, {}, { timeouts })
       const client = await LegacyClient.open(started.url, OPTIONS)
       const stream = await client.listen()
       const call = client.request('tools/call', started.going([{ ask: [NAME] }]))
-      const { id } = await untilFound(() => stream.messages.at(0), 'the question')
+      const { id } = await untilFound(() => questions(stream).at(0), 'the question')
       const other = await LegacyClient.open(started.url, { clientInfo: { name: 'other', version: '1' } })
       for (let n = 0; n < 3; n++) {
         const silent = await other.request('tools/call', started.going([{ wait: `never ${way} ${place} ${n}` }]))
@@ -146,14 +148,15 @@ for (const way of BESIDE) {
       const { asker, url, greetings } = await start(t, way, place, { greet })
       const clients = [await LegacyClient.open(url, OPTIONS), await LegacyClient.open(url, OPTIONS)]
       const streams = await Promise.all(clients.map((client) => client.listen()))
-      const asked = () => streams.findIndex(({ messages }) => messages.length >= greetings)
+      const asked = () => streams.findIndex((stream) => questions(stream).length >= greetings)
       await until(() => asked() >= 0, 'the questions at one of them')
       const first = asked()
-      t.equal(streams[1 - first]?.messages.length, 0)
+      const other = streams[1 - first] as (typeof streams)[number]
+      t.same(questions(other), [])
       await clients[first]?.end()
-      const other = clients[1 - first] as LegacyClient
-      await until(() => streams[1 - first]?.messages.length === greetings, 'the questions at the other one')
-      for (const { id } of streams[1 - first]?.messages ?? []) await other.post({ jsonrpc: '2.0', id, result: FOLDERS })
+      const client = clients[1 - first] as LegacyClient
+      await until(() => questions(other).length === greetings, 'the questions at the other one')
+      for (const { id } of questions(other)) await client.post({ jsonrpc: '2.0', id, result: FOLDERS })
       await until(() => of(asker).length === greetings, 'the answers')
       t.match(of(asker), [{ id: 'early', result: FOLDERS }])
     })
