@@ -1,6 +1,9 @@
 /** `createBridge`: a bridge for handlers of the Fetch API, and for transports in memory. */
 
 import type { InMemoryHandler } from '../bridge/in-memory-http.js'
+import { ConfigError } from '../config/settings.js'
+import { Fault } from '../fault/fault.js'
+import { error as errorMessage } from '../rpc/message.js'
 import { isPreflight } from './caller.js'
 import { EmbeddedBridge } from './embedded.js'
 import { logOf } from './log.js'
@@ -11,6 +14,13 @@ export const ENDPOINT = '/mcp'
 
 /** Creates a bridge. Rejects with an error that names every mistake in the options. */
 export async function createBridge(options: BridgeOptions): Promise<Bridge> {
+  if (typeof options !== 'object' || options === null)
+    throw new ConfigError([
+      {
+        path: '',
+        message: 'createBridge takes an object with options, as in { "upstream": "https://example.com/mcp" }',
+      },
+    ])
   const { path = ENDPOINT, logger, principal, ...common } = options
   const place = { option: 'path', path, hasPrincipals: principal !== undefined }
   const embedded = new EmbeddedBridge(common, place, logOf(logger))
@@ -22,6 +32,7 @@ export async function createBridge(options: BridgeOptions): Promise<Bridge> {
   }
   return {
     fetch: async (request) => {
+      if (embedded.isClosed) return refusal(new Fault('draining', 'The bridge is closed'))
       const caller = isPreflight(request.method) ? undefined : ((await principal?.(request)) as unknown)
       answering ??= begin()
       return (await answering)(request, caller)
@@ -29,4 +40,10 @@ export async function createBridge(options: BridgeOptions): Promise<Bridge> {
     connect: (transport, whose) => embedded.connect(transport, whose),
     close: () => embedded.close(),
   }
+}
+
+/** The answer to a request that is not read. */
+function refusal(fault: Fault): Response {
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'mcp-bridge-error': String(fault.row.reason) }
+  return new Response(errorMessage(undefined, fault.toRpcError()), { status: fault.status, headers })
 }

@@ -53,7 +53,7 @@ export class EmbeddedBridge {
 
   /** Serves a client at the other end of a transport. */
   async connect(transport: SdkTransport, { to, principal: name }: ConnectOptions = {}): Promise<void> {
-    if (this.#closing) throw new Error('The bridge is closed')
+    if (this.isClosed) throw new Error('The bridge is closed')
     const principal = principalNamed(name)
     if (principal === undefined && name !== undefined)
       throw new ConfigError([{ path: 'principal', message: 'is empty: name the user of the client, or leave it out' }])
@@ -70,6 +70,11 @@ export class EmbeddedBridge {
       })
     this.#piped.add(piped)
     piped.finally(() => this.#piped.delete(piped)).catch(() => {})
+  }
+
+  /** Whether it has begun to close. */
+  get isClosed(): boolean {
+    return this.#closing !== undefined
   }
 
   close(): Promise<void> {

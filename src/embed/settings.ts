@@ -1,6 +1,7 @@
 /** Settings from the options that a program gives. */
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
+import { fileSchema } from '../config/schema/schema.js'
 import {
   ConfigError,
   isServedPath,
@@ -9,6 +10,7 @@ import {
   SERVED_PATH,
   type Settings,
 } from '../config/settings.js'
+import { didYouMean } from '../config/words.js'
 import type { Serve } from '../ports/transport.js'
 import type { CommonOptions, InProcessEntry, ServerEntry } from './options.js'
 
@@ -36,9 +38,32 @@ const NO_COMMAND = 'a server in this process'
 /** The application has addresses of its own; this one is only checked. */
 const OWN_HOST = 'http://localhost'
 
+/** The options of a configuration file that mean something in a program. Those of the file alone are for a process of its own. */
+const IN_PROGRAMS: ReadonlySet<string> = new Set<keyof CommonOptions>([
+  'upstream',
+  'mcpServers',
+  'groups',
+  'auth',
+  'publicUrl',
+  'allowedHosts',
+  'allowedOrigins',
+  'trustedProxies',
+  'oauth',
+  'stateKeys',
+  'compat',
+  'limits',
+  'timeouts',
+  'log',
+  'env',
+])
+const ONLY_COMMAND = 'means nothing in a program, only for the command: leave it out'
+const NO_SERVER =
+  'names no server: add one, as in { "upstream": "https://example.com/mcp" } or { "mcpServers": { "files": { "command": "npx", "args": ["a-server"] } } }'
+
 /** Checks options and fills in the defaults. Throws a ConfigError that names every mistake. */
-export function settingsOf(options: CommonOptions, place: EmbeddedPlace): Embedded {
+export function settingsOf(given: CommonOptions, place: EmbeddedPlace): Embedded {
   const { path, option, isFolder = false, hasPrincipals } = place
+  const options = forPrograms(given)
   const wrong = mistakeIn(place)
   if (wrong !== undefined) throw new ConfigError([{ path: option, message: wrong }])
   const { upstream, mcpServers = {}, groups, env = process.env, auth, ...others } = options
@@ -68,6 +93,22 @@ export function settingsOf(options: CommonOptions, place: EmbeddedPlace): Embedd
   }
   const settings = inWordsOf(option, () => parseSettings(input, { env, read: (file) => readFileSync(file, 'utf8') }))
   return { settings: hasPrincipals ? Object.assign(settings, { several: true }) : settings, inProcess, env }
+}
+
+/** The options that are set. Throws a ConfigError if there is no server among them, or an option that is not for programs. */
+function forPrograms(options: CommonOptions): CommonOptions {
+  const set = Object.entries(options).filter(([, value]) => value !== undefined)
+  const issues = set
+    .filter(([name]) => !IN_PROGRAMS.has(name))
+    .map(([name]) => ({
+      path: name,
+      message: name in fileSchema.shape ? ONLY_COMMAND : `is not an option${didYouMean(name, [...IN_PROGRAMS])}`,
+    }))
+  const { upstream, mcpServers } = options
+  if (upstream === undefined && Object.keys(mcpServers ?? {}).length === 0)
+    issues.push({ path: 'mcpServers', message: NO_SERVER })
+  if (issues.length > 0) throw new ConfigError(issues)
+  return Object.fromEntries(set)
 }
 
 /** Why the endpoint cannot be at a path; undefined if it can. */

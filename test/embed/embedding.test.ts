@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { type Program, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
+import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { call } from '../support/modern.js'
 
@@ -34,8 +35,8 @@ async function prints({ stdout, stderr }: Program, pattern: RegExp): Promise<str
   return pattern.exec(stdout())?.[1] ?? ''
 }
 
-t.test('the document has three programs', async (t) => {
-  t.same([...programs.keys()], ['application.js', 'hono.js', 'memory.js'])
+t.test('the document has five programs', async (t) => {
+  t.same([...programs.keys()], ['application.js', 'hono.js', 'express.js', 'node-http.js', 'memory.js'])
 })
 
 t.test('a Fastify application serves the bridge beside its own routes', { skip }, async (t) => {
@@ -49,14 +50,23 @@ t.test('a Fastify application serves the bridge beside its own routes', { skip }
   t.match(message, { result: { resultType: 'complete', content: [{ text: /hi/ }] } })
 })
 
-t.test('a Hono application serves it by fetch', { skip }, async (t) => {
-  const server = await LegacyHttp.start(t)
-  const program = start(t, 'hono.js', { MCP_SERVER: server.url })
-  const origin = await prints(program, /(http:\/\/localhost:\d+)\//)
-  t.equal(await (await fetch(origin)).text(), 'Hello')
-  const { message } = await call(`${origin}/mcp`, 'tools/call', { name: 'echo', arguments: { a: 1 } })
-  t.match(message, { result: { resultType: 'complete' } })
-})
+for (const [what, name] of [
+  ['a Hono application', 'hono.js'],
+  ['an Express application', 'express.js'],
+  ['a server of node:http', 'node-http.js'],
+] as const)
+  t.test(`${what} serves it by fetch`, { skip }, async (t) => {
+    const server = await LegacyHttp.start(t)
+    const program = start(t, name, { MCP_SERVER: server.url })
+    const origin = await prints(program, /(http:\/\/localhost:\d+)\//)
+    t.equal(await (await fetch(origin)).text(), 'Hello')
+    const { message } = await call(`${origin}/mcp`, 'tools/call', { name: 'echo', arguments: { a: 1 } })
+    t.match(message, { result: { resultType: 'complete' } })
+    const legacy = await LegacyClient.open(`${origin}/mcp`)
+    const stream = await legacy.listen()
+    t.match((await legacy.call('echo', { a: 2 })).message, { result: {} })
+    t.match(stream.headers['content-type'], /event-stream/, 'streams pass, too')
+  })
 
 t.test('a client of SDK v2 uses a server of SDK v1 in memory, and the program exits', { skip }, async (t) => {
   const program = start(t, 'memory.js')

@@ -191,3 +191,37 @@ t.test('refuses a request whose body does not end', async (t) => {
   t.equal(answer.status, 408)
   t.match(await answer.json(), { error: { code: -32600, message: 'Request timeout: 60 s for the whole request' } })
 })
+
+t.test('options that cannot be used are refused by name, each with what to do', async (t) => {
+  const upstream = 'https://example.com/mcp'
+  const rows: [options: unknown, wanted: RegExp][] = [
+    [undefined, /^createBridge takes an object with options, as in \{ "upstream"/],
+    [null, /^createBridge takes an object/],
+    ['https://example.com/mcp', /^createBridge takes an object/],
+    [{}, /^mcpServers: names no server: add one, as in/],
+    [{ mcpServers: {} }, /^mcpServers: names no server/],
+    [{ upstrem: upstream }, /upstrem: is not an option: did you mean "upstream"/],
+    [{ upstream, redis: {} }, /^redis: means nothing in a program, only for the command: leave it out$/],
+    [{ upstream, listen: 'http://127.0.0.1:1/mcp', metrics: true }, /^listen: means nothing.*\nmetrics: means nothing/],
+    [{ upstream, discover: ['https://example.com'], inspect: true, tls: {} }, /^discover: .*\ninspect: .*\ntls: /],
+  ]
+  for (const [options, wanted] of rows) {
+    const name = JSON.stringify(options) ?? 'none'
+    await t.rejects(createBridge(options as never), { name: 'ConfigError', message: wanted }, name)
+  }
+  await (await createBridge({ upstream, redis: undefined } as never)).close()
+})
+
+t.test('after its end, a request gets a JSON-RPC error that says so', async (t) => {
+  const server = legacyStdio(t)
+  const bridge = await createBridge({ mcpServers: { it: server.server } })
+  await bridge.fetch(requestFor(...echo(1)))
+  await bridge.close()
+  const calls = received(server, 'tools/call').length
+  const answer = await bridge.fetch(requestFor(...echo(2)))
+  t.match([answer.status, answer.headers.get('mcp-bridge-error')], [503, 'draining'])
+  t.match(await answer.json(), {
+    error: { code: -32603, message: 'The bridge is closed', data: { reason: 'draining', outcome: 'not_executed' } },
+  })
+  t.equal(received(server, 'tools/call').length, calls)
+})
