@@ -2,6 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import { isTooLong, isUnusual } from '../group/names.js'
+import { manyTokens } from '../group/tokens.js'
 import { OF_BRIDGE } from '../protocol/meta.js'
 import type { Upstream } from '../protocol/upstream.js'
 import { objectIn, raw, value } from '../rpc/splice.js'
@@ -103,11 +104,13 @@ function toolsOf({ items, bytes }: { items: readonly Named[]; bytes: number }): 
 export function groupInWords(name: string, description: GroupDescription): string {
   const { servers, unavailable, tools, prompts, resources, toolBytes, searched, tooLong, unusual, leftOut } =
     description
+  const many = manyTokens(toolBytes)
   return textOf([
     `group ${name}`,
     `  servers    ${servers.join(', ')}`,
     ...unavailable.map(({ server, message }) => `  missing    ${server}: ${oneLine(message, 500)}`),
     `  lists      ${sizeOf({ tools, toolBytes })}, ${prompts.length} prompts, ${resources.length} resources`,
+    ...(many ? [`  large      ${many.message}`] : []),
     ...(searched ? [`  searches   ${sizeOf(searched)}`] : []),
     ...leftOut.map(({ name, server, why }) => `  left out   ${printable(name)} of ${server}: ${WHY[why]}`),
     ...tooLong.map(

@@ -6,6 +6,7 @@ import { printable, publicAddress } from '../texts/printable.js'
 import type { ListPage } from './list-page.js'
 import type { Member } from './member.js'
 import { isTooLong, isUnusual } from './names.js'
+import { manyTokens } from './tokens.js'
 
 /** An item of a list that is left out, by the name or URI at its server. */
 export interface Hidden {
@@ -30,7 +31,7 @@ const MAX_IN_LINE = 20
 
 export class ListLog {
   readonly #group: string
-  readonly #log: Pick<Log, 'warn'>
+  readonly #log: Pick<Log, 'info' | 'warn'>
   readonly #hidden = new Map<string, Hidden>()
   readonly #long = new Set<string>()
   readonly #unusual = new Set<string>()
@@ -41,8 +42,10 @@ export class ListLog {
   /** URIs that several servers have. */
   readonly #ambiguous = new Set<string>()
   readonly #seen = new WeakSet<ListPage>()
+  /** The most tokens of a list of tools so far. */
+  #tokens = 0
 
-  constructor(group: string, log: Pick<Log, 'warn'>) {
+  constructor(group: string, log: Pick<Log, 'info' | 'warn'>) {
     this.#group = group
     this.#log = log
   }
@@ -68,6 +71,16 @@ export class ListLog {
     this.#cut.add(key)
     const message = 'a list of a server is not read to its end: what comes after is not found'
     this.#log.warn({ event: 'group_list_cut', server, method, why }, message)
+  }
+
+  /** Tells how large a list of tools is for a model, once, and again for one that is twice as large. */
+  large(pages: readonly ListPage[]): void {
+    const many = manyTokens(pages.reduce((sum, { text }) => sum + text.length, 0))
+    if (!many || many.tokens < 2 * this.#tokens) return
+    const { tokens, message } = many
+    this.#tokens = tokens
+    const count = pages.reduce((sum, { items }) => sum + items.length, 0)
+    this.#log.info({ event: 'group_tools_large', tokens, count }, message)
   }
 
   /** Warns once about a URI without prefix that several servers have. */

@@ -114,6 +114,7 @@ export class Lists {
       ),
       ...places.slice(parts.length),
     ]
+    if (method === 'tools/list') this.#options.log.large(parts.flatMap(({ page }) => page ?? []))
     const missing = parts.filter((part) => part.missing)
     if (missing.length === 0 && left.length === 0 && isFirst(cursor)) return this.#joinedOf(parts, method)
     noteMissing(log, missing)

@@ -60,6 +60,8 @@ export const LOG_EVENTS = {
     'The tools of a discovered server could not be listed, so it stays in quarantine. The bridge tries again.',
   group_list_cut:
     'A list of a server of a group has too many pages or bytes, takes too long, or has more tools than fit in the index of a search. What comes after these bounds is not found by search, nor by name in a group without prefixes. Once for each list.',
+  group_tools_large:
+    'The tools of a group take more than 20,000 tokens of a model, which reads all of them before it does anything. Once, and again for a list that is twice as large.',
   group_name_hidden:
     'An item of a list is left out in a group: an earlier server of a group without prefixes has the same name or URI, or its server lists it twice, or it is not as MCP defines it. Once for each name.',
   group_items_repaired:

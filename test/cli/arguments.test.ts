@@ -64,7 +64,7 @@ t.test('refuses the flag of another command, and names that command', async (t) 
   )
   t.equal(
     messageOf(['--json', 'https://x/mcp']),
-    '--json is not a flag of mcp-bridge itself (serve): it is one of "mcp-bridge probe", "mcp-bridge tail" and others',
+    '--json is not a flag of mcp-bridge itself (serve): it is one of "mcp-bridge probe", "mcp-bridge check" and others',
   )
   t.match(complaintOf(['check', '--backup', 'x']).next, '"mcp-bridge check --help"')
 })

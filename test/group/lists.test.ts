@@ -175,3 +175,21 @@ t.test('7.2: while servers start, names of answering servers already have their 
     }),
   )
 })
+
+t.test('a list of tools that is large for a model is told, with its tokens and what to do', async (t) => {
+  const bulky = (count: number) =>
+    listOf(...Array.from({ length: count }, (_, i) => `tool_with_a_name_of_some_length_${String(i).padStart(4, '0')}`))
+  const small = new FakeServer({ 'tools/list': given(bulky(50)) })
+  const large = new FakeServer({ 'tools/list': given(bulky(1_500)) })
+  const { group, log } = groupOf({ small })
+  await ask(group, 'tools/list')
+  t.same(log, [])
+  const { group: both, log: told } = groupOf({ small, large })
+  for (const principal of ['alice', 'bob', 'alice']) await ask(both, 'tools/list', {}, { principal })
+  t.match(told, [{ event: 'group_tools_large', tokens: Number, count: 1_550 }])
+  t.equal(told.length, 1, 'once')
+  const [{ tokens }] = told as unknown as [{ tokens: number }]
+  const { tools } = await ask(both, 'tools/list')
+  const characters = JSON.stringify(tools).length
+  t.ok(Math.abs(tokens - characters / 4) < 1_000, `${tokens} for ${characters} characters`)
+})
