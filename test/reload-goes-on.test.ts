@@ -47,6 +47,8 @@ t.test('no limit, time limit or switch that changes ends a program, a session or
   await listening.has(1)
   const pids = () => [...translated.pids(), ...tunnelled.pids()]
   for (const client of clients) await client.request('tools/list')
+  // One more for the stream of the group, which starts after it has been opened.
+  await until(() => translated.pids().length === 2 && tunnelled.pids().length === 3, 'the start of all programs')
   const before = pids()
   const opened = http.of('initialize').length
   for (const group of ['limits', 'timeouts', 'compat'] as const)

@@ -40,6 +40,8 @@ const EXAMPLES: readonly (readonly [path: RegExp, example: string])[] = [
   [/^auth\.issuers$/, '[{ "issuer": "https://id.example.com" }]'],
   [/^auth\.issuers\.\d+$/, '{ "issuer": "https://id.example.com" }'],
   [/^auth\.forwarded$/, `{ "user": "X-User", "secretHeader": "X-Proxy-Secret", "secret": "\${PROXY_SECRET}" }`],
+  [/^auth\.forwarded\.map$/, '{ "mcp-admins": ["write"] }'],
+  [/^auth\.forwarded\.map\.[^.]+$/, '["write"]'],
   [/^auth\.browser$/, '{ "clientId": "…" }'],
   [/^oauth$/, '{ "browser": "none" }'],
   [/^oauth\.allow$/, '["10.0.0.0/8"]'],
