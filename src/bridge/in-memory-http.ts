@@ -5,6 +5,8 @@
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
 import { type Duplex, duplexPair, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { Fault } from '../fault/fault.js'
+import { error as errorMessage } from '../rpc/message.js'
 import { ofConnection } from '../texts/headers.js'
 import type { Front } from './listener.js'
 
@@ -62,6 +64,13 @@ async function exchange(request: Request, connection: Duplex): Promise<IncomingM
   // A request that is refused may be answered before its body has been read.
   else pipeline(Readable.fromWeb(request.body as Parameters<typeof Readable.fromWeb>[0]), sent).catch(() => {})
   return answered
+}
+
+/** The answer of a bridge that is closed. The request is not read. */
+export function closedResponse(): Response {
+  const fault = new Fault('draining', 'The bridge is closed')
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'mcp-bridge-error': String(fault.row.reason) }
+  return new Response(errorMessage(undefined, fault.toRpcError()), { status: fault.status, headers })
 }
 
 /** An answer of a server of Node's HTTP, as one of the Fetch API, without what belongs to its connection. */

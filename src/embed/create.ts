@@ -2,8 +2,6 @@
 
 import type { InMemoryHandler } from '../bridge/in-memory-http.js'
 import { ConfigError } from '../config/settings.js'
-import { Fault } from '../fault/fault.js'
-import { error as errorMessage } from '../rpc/message.js'
 import { isPreflight } from './caller.js'
 import { EmbeddedBridge } from './embedded.js'
 import { logOf } from './log.js'
@@ -32,7 +30,7 @@ export async function createBridge(options: BridgeOptions): Promise<Bridge> {
   }
   return {
     fetch: async (request) => {
-      if (embedded.isClosed) return refusal(new Fault('draining', 'The bridge is closed'))
+      if (embedded.isClosed) return (await import('../bridge/in-memory-http.js')).closedResponse()
       const caller = isPreflight(request.method) ? undefined : ((await principal?.(request)) as unknown)
       answering ??= begin()
       return (await answering)(request, caller)
@@ -40,10 +38,4 @@ export async function createBridge(options: BridgeOptions): Promise<Bridge> {
     connect: (transport, whose) => embedded.connect(transport, whose),
     close: () => embedded.close(),
   }
-}
-
-/** The answer to a request that is not read. */
-function refusal(fault: Fault): Response {
-  const headers = { 'content-type': 'application/json; charset=utf-8', 'mcp-bridge-error': String(fault.row.reason) }
-  return new Response(errorMessage(undefined, fault.toRpcError()), { status: fault.status, headers })
 }
