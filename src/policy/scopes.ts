@@ -100,7 +100,7 @@ function insufficient(text: string, granted: ReadonlySet<string>, needed: readon
 }
 
 function canGetAll(grant: Grant | undefined): boolean {
-  return grant !== undefined && grant.extensible && grant.nameOf === undefined
+  return grant?.extensible === true && grant.nameOf === undefined
 }
 
 /** A page without hidden tools. It may become empty, because further pages may follow. */

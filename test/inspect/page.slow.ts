@@ -405,7 +405,7 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   const { browser, shows, rows, go, withoutMistakes } = await look(t, ring, { bridge: { ...bridge, targets } })
   await go('#/servers')
   await shows(
-    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+Evidence\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 of them waiting for the client\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
+    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+Evidence\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, and 0 that wait for the client\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
   )
   await shows(/Circuit breaker\s+open after 3 failures: calls fail at once for 2\.1 s/)
   // Its era was not detected.
