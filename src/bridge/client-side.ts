@@ -42,17 +42,7 @@ export class ClientSide {
   /** What a client on stdio is served. */
   get place(): PipePlace {
     const { upstream, settings, sessionSettings, log } = this.#options
-    return {
-      upstream,
-      log,
-      settings: sessionSettings,
-      get compat() {
-        return settings.compat
-      },
-      get lineLimit() {
-        return settings.limits.lineBytes
-      },
-    }
+    return { upstream, log, settings: sessionSettings, options: settings }
   }
 
   /**

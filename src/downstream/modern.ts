@@ -112,7 +112,7 @@ export class ModernDownstream {
     record: CallLogEntry,
     send: Send,
   ): Promise<void> {
-    const { upstream, subscribe, compat, memory } = this.#options
+    const { upstream, subscribe, memory } = this.#options
     let reservation: Reservation | undefined
     let ended = false
     let reply: Final | undefined
@@ -161,7 +161,7 @@ export class ModernDownstream {
         throw error
       }
       failure = record.failureOf(error, arrived.abort, 'disconnected')
-      encoded = { text: errorMessage(id, failureError(failure, compat.draftErrorCodes)) }
+      encoded = { text: errorMessage(id, failureError(failure, this.#options.compat.draftErrorCodes)) }
     } finally {
       stop?.()
       reservation?.end()

@@ -32,10 +32,12 @@ import { movingSubscription } from './moving-subscription.js'
 /** What a client on a pipe is served. */
 export interface PipePlace {
   upstream: Upstream
-  readonly compat: Pick<Compat, 'draftErrorCodes' | 'bareDiscover'>
   log: Logger
-  /** Most bytes of one line. It can change. */
-  readonly lineLimit: number
+  /** Options that can change meanwhile. `lineBytes`: most bytes of one line. */
+  readonly options: {
+    readonly compat: Pick<Compat, 'draftErrorCodes' | 'bareDiscover'>
+    readonly limits: { readonly lineBytes: number }
+  }
   settings: SessionSettings
 }
 
@@ -71,7 +73,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     subscribe: (call) => movingSubscription(call, { follow, handle: (listen) => served.handle(listen) }),
     memory,
     get compat() {
-      return place.compat
+      return place.options.compat
     },
   })
   let disconnected = place.upstream.connected?.(principal)
@@ -79,7 +81,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   /** Ids of the session's requests in flight. No modern request may have the same id at the same time. */
   const inSession = new Set<string>()
   const answers = new Set<Promise<void>>()
-  const decoder = new LineDecoder(place.lineLimit)
+  const decoder = new LineDecoder(place.options.limits.lineBytes)
 
   /** For messages that wait to be written. */
   const outgoing = memory.reserve(principal, SMALL)
@@ -171,7 +173,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
    * Handles a message. The promise resolves when it has been answered; undefined if it needs no answer or is endless.
    */
   function take(message: Message): Promise<void> | undefined {
-    const verdict = classifyLine(message, conversation.state, place.compat)
+    const verdict = classifyLine(message, conversation.state, place.options.compat)
     if (message.kind === 'invalid') return undefined
     if (message.kind === 'request' && (running.hasRequest(message.id) || inSession.has(idKey(message.id))))
       throw new Fault('invalidRequest', 'Duplicate id: a request with this id is still in progress')
@@ -224,7 +226,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     if (fault.row.reason === 'internal_error')
       place.log.error({ event: 'message_failed', err: fault.cause }, 'handling a message failed')
     else place.log.warn({ event: 'message_refused', why: fault.message }, 'message refused')
-    if (answers) await write(errorMessage(id, fault.toRpcError(place.compat.draftErrorCodes)))
+    if (answers) await write(errorMessage(id, fault.toRpcError(place.options.compat.draftErrorCodes)))
   }
 
   /** Refuses a message. A refused batch gets an error without an id, because its sender waits for an answer. */
@@ -237,7 +239,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   function takeLine(line: Line): Promise<void> | undefined {
     if (line instanceof Outline)
       return refuse(
-        new Fault('bodyTooLarge', `The line is over ${place.lineLimit} bytes (limits.lineBytes)`),
+        new Fault('bodyTooLarge', `The line is over ${place.options.limits.lineBytes} bytes (limits.lineBytes)`),
         requestedBy(line),
       )
     // A message is in memory twice: as received, and as sent to the server.
@@ -268,7 +270,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   })
   try {
     for await (const chunk of input) {
-      decoder.limit = place.lineLimit
+      decoder.limit = place.options.limits.lineBytes
       for (const line of decoder.push(chunk as Uint8Array)) {
         const { room } = conversation
         if (room) await room

@@ -24,13 +24,15 @@ export interface AllowedOriginOptions {
 
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 const ADDRESS = /^(?:\[[0-9a-f:.]+\]|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::[0-9]{1,5})?$/i
+/** A host, and perhaps a port. */
+const PLAIN = /^(.+?)(?::\d{1,5})?$/
 const DIRECTLY = reachedThrough([], () => false)
 const EXPOSED = ['Mcp-Session-Id', 'WWW-Authenticate']
 
 /** A Fastify plugin that refuses requests with a foreign Host or Origin with 403. */
 export const origin = plugin<AllowedOriginOptions>(async function origin(app, options) {
   const { allowedHosts, allowedOrigins, addresses = false, open, reached } = options
-  const isAllowed = hostsAllowed([...LOOPBACK, ...allowedHosts])
+  const hosts = hostsAllowed([...LOOPBACK, ...allowedHosts])
   const origins = new Set(allowedOrigins.map((one) => originOf(one) ?? one))
 
   app.addHook('onRequest', (request, _reply, done) => {
@@ -39,7 +41,8 @@ export const origin = plugin<AllowedOriginOptions>(async function origin(app, op
       return
     }
     const named = reached ? reached.host(request) : request.headers.host
-    if (!(isAllowed(named) || (addresses && ADDRESS.test(named ?? '')))) {
+    const isAllowed = named !== undefined && (hosts.plain.has(PLAIN.exec(named)?.[1] ?? '') || hosts.has(named))
+    if (!(isAllowed || (addresses && ADDRESS.test(named ?? '')))) {
       throw new Fault('foreignHost', `Host "${shown(named)}" is not one of this bridge (allow it with --allowed-host)`)
     }
     const from = request.headers.origin

@@ -4,7 +4,6 @@ import { parseUrl } from './parse-url.js'
 /** A host and its port. An IPv6 address has brackets. */
 const HOST = /^(\[[\da-f:.]+\]|[^\s:/@?#\\[\]<>^|%,*]+)(?::(\d{1,5}))?$/i
 const ALL_BELOW = '*.'
-const PLAIN = /^(.+?)(?::\d{1,5})?$/
 
 interface Host {
   name: string
@@ -27,11 +26,16 @@ export function isHost(text: string): boolean {
   return host !== undefined && (!text.startsWith(ALL_BELOW) || /[a-z]/.test(host.name))
 }
 
-/**
- * Whether a request may name a host in its Host header, as a function of the header. A host without a port is allowed with each;
- * one with a port also where the client leaves out the port of its scheme.
- */
-export function allowedHosts(allowed: readonly string[]): (named: string | undefined) => boolean {
+/** Hosts that requests may name in their Host header. */
+export interface AllowedHosts {
+  /** Names that are allowed with each port, as nearly all requests write them: looked up first. */
+  readonly plain: ReadonlySet<string>
+  /** Whether a host in any other spelling is one of them. */
+  has(named: string): boolean
+}
+
+/** A host without a port is allowed with each; one with a port also where the client leaves out the port of its scheme. */
+export function allowedHosts(allowed: readonly string[]): AllowedHosts {
   const [names, below] = [new Map<string, Set<string | undefined>>(), new Map<string, Set<string | undefined>>()]
   for (const one of allowed) {
     const { name, port } = readHost(withoutStar(one)) ?? { name: one.toLowerCase(), port: undefined }
@@ -41,10 +45,8 @@ export function allowedHosts(allowed: readonly string[]): (named: string | undef
   const fits = (ports: ReadonlySet<string | undefined> | undefined, port: string | undefined) =>
     ports !== undefined &&
     (ports.has(undefined) || (port === undefined ? ports.has('443') || ports.has('80') : ports.has(port)))
-  return (named) => {
-    if (named === undefined) return false
-    // As nearly all requests name it.
-    if (names.get(PLAIN.exec(named)?.[1] ?? '')?.has(undefined)) return true
+  const plain = new Set([...names].flatMap(([name, ports]) => (ports.has(undefined) ? name : [])))
+  const has = (named: string) => {
     const host = readHost(named)
     if (!host) return false
     const { name, port } = host
@@ -53,6 +55,7 @@ export function allowedHosts(allowed: readonly string[]): (named: string | undef
     const labels = name.split('.')
     return labels.some((_label, index) => index > 0 && fits(below.get(labels.slice(index).join('.')), port))
   }
+  return { plain, has }
 }
 
 function withoutStar(text: string): string {
