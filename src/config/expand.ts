@@ -25,7 +25,8 @@ export function refersElsewhere(value: unknown): boolean {
 /** The first reference in a value, without its default. */
 export function referenceIn(value: unknown): string | undefined {
   const found = typeof value === 'string' ? [...value.matchAll(REFERENCE)] : []
-  return found.find(([, plain]) => plain === undefined)?.[0].replace(/:-.*\}$/s, '}')
+  const [text, , , , , fallback] = found.find(([, plain]) => plain === undefined) ?? []
+  return fallback === undefined ? text : `${text?.slice(0, -`:-${fallback}}`.length)}}`
 }
 
 /** Escapes a text, so that `expand` returns it. */

@@ -116,7 +116,7 @@ function mistakeIn({ path, isFolder }: EmbeddedPlace): string | undefined {
   if (/[:*]/.test(path))
     return `"${path}" has a parameter, and the endpoint has one address: write a path without parameters, and tell callers apart with "principal"`
   // Routes of an application are exact; requests for `fetch` are routed here.
-  const served = isFolder ? path : path.replace(/\/+$/, '')
+  const served = isFolder ? path : path.replace(/(?<!\/)\/+$/, '')
   return served === '' || isServedPath(served) ? undefined : `"${path}" ${SERVED_PATH}`
 }
 

@@ -30,7 +30,7 @@ export function plainAddresses({ raw: { headers } }: Pick<FastifyRequest, 'raw'>
 export function plainAddress(entry: string): string {
   const text = entry.replace(/^"(.*)"$/, '$1')
   const { in: inBrackets, before } = /^(?:\[(?<in>[^\]]*)\]|(?<before>[^:]*))(?::\d{1,5})?$/.exec(text)?.groups ?? {}
-  const address = (inBrackets ?? before ?? text).replace(/%.*$/, '')
+  const [address = ''] = (inBrackets ?? before ?? text).split('%', 1)
   if (IPV4.test(address)) return address
   const url = parseUrl(`http://[${address}]`)
   if (!url) return UNKNOWN_ADDRESS

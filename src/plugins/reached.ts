@@ -100,7 +100,7 @@ function networks(all: readonly string[]): (address: string | undefined) => bool
     else list.addSubnet(address, Number(bits), family)
   }
   return (text) => {
-    const address = text?.replace(/%.*$/, '') ?? ''
+    const [address = ''] = text?.split('%', 1) ?? []
     const version = isIP(address)
     return version !== 0 && list.check(address, version === 6 ? 'ipv6' : 'ipv4')
   }

@@ -217,7 +217,7 @@ export class Redis {
 /** A key to try commands with: in a Cluster, its slot is that of the other key. */
 function checkKey(prefix: string, key?: string): string {
   if (key === undefined) return `${prefix}check`
-  const tag = /\{([^}]+)\}/.exec(key)?.[1] ?? key
+  const tag = /^[^{]*\{([^}]+)\}/.exec(key)?.[1] ?? key
   return `${prefix}check{${tag}}`
 }
 
