@@ -172,6 +172,7 @@ const firing: [alert: string, series: [series: string, values: string][], labels
     { instance: 'a' },
   ],
   ['McpBridgeRedisDown', [['mcp_bridge_redis_up{instance="a"}', '1x2 0x38']], { instance: 'a' }],
+  ['McpBridgeRedisMayEvict', [['mcp_bridge_redis_may_evict{instance="a"}', '0x2 1x38']], { instance: 'a' }],
   ['McpBridgeIssuerDown', [['mcp_bridge_issuer_up{issuer="a"}', '1x2 0x38']], { issuer: 'a' }],
   [
     'McpBridgeCertificateExpires',
@@ -193,6 +194,7 @@ const well: [series: string, values: string][] = [
   ['process_cpu_seconds_total{job="something-else",instance="b"}', '0+60x40'],
   ['mcp_bridge_config_last_reload_successful{instance="a"}', '1x40'],
   ['mcp_bridge_redis_up{instance="a"}', '1x10 0x1 1x29'],
+  ['mcp_bridge_redis_may_evict{instance="a"}', '0x40'],
   ['mcp_bridge_issuer_up{issuer="a"}', '1x10 0x3 1x27'],
   ['mcp_bridge_certificate_expiry_timestamp_seconds{use="listen"}', `${90 * 86_400}x40`],
 ]

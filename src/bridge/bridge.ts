@@ -327,6 +327,7 @@ export class Bridge {
   get #conditions(): Conditions {
     return {
       redisUp: this.#replicas?.isUp,
+      redisMayEvict: this.#replicas?.mayEvict,
       issuers: this.#http.issuers,
       certificates: certificatesOf(this.mounts, [this.#http.certificate, this.#replicas?.certificate]),
     }

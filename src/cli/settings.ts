@@ -112,16 +112,21 @@ export function checked(flags: Flags, sources: ConfigSources): Checked {
   refuse(issues, given, [...notes, ...warnings])
   const parts = new Map(choices.flatMap(([name, own]) => (isChoice(own) ? [[name, inWords(own)]] : [])))
   const names = Object.keys(settings.mcpServers)
+  const isShared = settings.redis !== undefined && parseListen(settings.listen).kind !== 'stdio'
   const ask = async () => {
-    const { unavailableIssuers } = await import('./check-issuers.js')
-    return (await unavailableIssuers(settings, sources.env)).map((issue) => placed(issue, given))
+    const asked = await Promise.all([
+      settings.auth?.issuers &&
+        import('./check-issuers.js').then((own) => own.unavailableIssuers(settings, sources.env)),
+      isShared && import('./check-redis.js').then((own) => own.redisIssues(settings)),
+    ])
+    return asked.flatMap((issues) => (issues || []).map((issue) => placed(issue, given)))
   }
   return {
     servers: names,
     groups: groupsIn(settings),
     notes,
     warnings,
-    ask: flags.offline || !settings.auth?.issuers ? undefined : ask,
+    ask: flags.offline || !(settings.auth?.issuers || isShared) ? undefined : ask,
     format: file?.config.program,
     chosen: parts,
   }

@@ -92,6 +92,8 @@ export type Observe = (event: BridgeEvent) => void
 export interface Conditions {
   /** Whether Redis is reachable; undefined without Redis. */
   redisUp?: boolean | undefined
+  /** Whether Redis may evict what replicas need; undefined without Redis, and while it has not told its policy. */
+  redisMayEvict?: boolean | undefined
   certificates?: Iterable<Certificate>
   issuers?: Iterable<IssuerState>
 }

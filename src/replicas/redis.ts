@@ -4,7 +4,7 @@
  */
 import type { Log } from '../log/events.js'
 import { printable } from '../texts/printable.js'
-import { Deadline, within } from '../time/time.js'
+import { Deadline, lookEvery, within } from '../time/time.js'
 import type { Keys, RedisAddress, RedisConnection } from './connection.js'
 import { adviceOn, codeOf, type Need, RefusedNeeds } from './refused.js'
 import { tryCounts, tryKeys } from './scripts.js'
@@ -41,6 +41,8 @@ const FIRST_WAIT = 2_000
 const MOST_WORDS = 300
 /** Most lines of the log until Redis is available again: one for each code of its errors. */
 const MOST_REASONS = 8
+/** Milliseconds between two looks at the policy of Redis. */
+const POLICY_EVERY = 60_000
 /** Policies with which Redis may evict keys before they expire, without an error. */
 const EVICTING = /^(allkeys|volatile)-/
 
@@ -60,6 +62,7 @@ export class Redis {
   #steady: NodeJS.Timeout | undefined
   /** The eviction policy of Redis. */
   #policy: string | undefined
+  #policyLooks: NodeJS.Timeout | undefined
   #closed = false
   /** Called when the subscriptions work again after an interruption. */
   onReturn: () => void = () => {}
@@ -85,6 +88,11 @@ export class Redis {
     return areReady && this.#channels.answers && !this.#refused.any
   }
 
+  /** Whether Redis may evict what replicas need; undefined if it has not told. */
+  get mayEvict(): boolean | undefined {
+    return this.#policy === undefined ? undefined : EVICTING.test(this.#policy)
+  }
+
   /** Connects, and keeps trying. Resolves when connected, or after FIRST_WAIT. */
   async connect(): Promise<void> {
     // Loaded on demand: most bridges have no replicas.
@@ -95,14 +103,20 @@ export class Redis {
     for (const client of [asking, listening]) this.#watch(client)
     this.#asking = asking
     this.#listening = listening
-    asking.on('ready', () => void this.#checkPolicy(asking))
+    let checked = Promise.resolve()
+    const checkPolicy = () => {
+      checked = this.#checkPolicy(asking)
+    }
+    asking.on('ready', checkPolicy)
+    // The policy of a running Redis may be changed.
+    this.#policyLooks = lookEvery(POLICY_EVERY, checkPolicy)
     let isFirst = true
     listening.on('ready', () => {
       if (!isFirst) this.onReturn()
       isFirst = false
     })
     const connected = Promise.all([asking.connect(), listening.connect()]).then(
-      () => this.#attemptAll(),
+      () => Promise.all([this.#attemptAll(), checked]),
       (error: unknown) =>
         this.#options.log.debug({ event: 'redis_connect_failed', err: error }, 'cannot connect to Redis'),
     )
@@ -127,6 +141,7 @@ export class Redis {
   close(): void {
     this.#closed = true
     clearTimeout(this.#steady)
+    clearInterval(this.#policyLooks)
     this.#refused.close()
     for (const client of [this.#asking, this.#listening]) client?.destroy()
   }
@@ -174,7 +189,7 @@ export class Redis {
   }
 
   async #checkPolicy(client: RedisConnection): Promise<void> {
-    const policy = await client.policy()
+    const policy = await client.policy().catch(() => undefined)
     if (policy === this.#policy || policy === undefined) return
     this.#policy = policy
     if (EVICTING.test(policy))

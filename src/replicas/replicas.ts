@@ -105,6 +105,11 @@ export class RedisReplicas implements Replicas {
     return this.#redis.working
   }
 
+  /** Whether Redis may evict records; undefined if it has not told. */
+  get mayEvict(): boolean | undefined {
+    return this.#redis.mayEvict
+  }
+
   /** Listens for other replicas, and connects to Redis. Without Redis, this replica reaches only those that it knows. */
   async connect(): Promise<void> {
     this.#address = await this.#internal.listen()

@@ -83,6 +83,7 @@ export class Metrics {
   readonly #limit: Level
   readonly #reload: { successful: Level; at: Level }
   readonly #redisUp: Level
+  readonly #redisMayEvict: Level
   readonly #issuerUp: Level
   readonly #expiry: Level
 
@@ -117,6 +118,8 @@ export class Metrics {
     this.reloaded(true)
     this.#redisUp = level('redis_up', 'Whether Redis can be used.')
     this.#redisUp.remove()
+    this.#redisMayEvict = level('redis_may_evict', 'Whether Redis may evict records that replicas need.')
+    this.#redisMayEvict.remove()
     this.#issuerUp = level('issuer_up', 'Whether the keys of an identity provider can be had.', 'issuer')
     this.#expiry = level(
       'certificate_expiry_timestamp_seconds',
@@ -139,7 +142,10 @@ export class Metrics {
   }
 
   /** All metrics, with the current use of bounds and conditions, in the text format of Prometheus. */
-  text(gauges: Iterable<Gauge>, { redisUp, certificates = [], issuers = [] }: Conditions = {}): Promise<string> {
+  text(
+    gauges: Iterable<Gauge>,
+    { redisUp, redisMayEvict, certificates = [], issuers = [] }: Conditions = {},
+  ): Promise<string> {
     this.#counters.calls.reset()
     for (const { labels, calls } of this.#series.values()) this.#counters.calls.inc(labels, calls)
     this.#used.reset()
@@ -150,6 +156,7 @@ export class Metrics {
       this.#limit.set(labels, limit)
     }
     if (redisUp !== undefined) this.#redisUp.set(Number(redisUp))
+    if (redisMayEvict !== undefined) this.#redisMayEvict.set(Number(redisMayEvict))
     this.#issuerUp.reset()
     for (const { issuer, state } of issuers)
       if (state !== 'unknown') this.#issuerUp.set({ issuer }, Number(state === 'up'))

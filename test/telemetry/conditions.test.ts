@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { Metrics } from '../../src/telemetry/metrics.js'
 import { createBridge } from '../support/bridge.js'
-import { says, startProgram } from '../support/cli.js'
+import { run, says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { LegacyHttp } from '../support/legacy-http.js'
@@ -91,6 +91,42 @@ t.test('U4: metrics and /readyz show whether Redis is usable', { skip: noRedis }
   await until(async () => (await seen()) === 'down 0', 'a Redis that answers and refuses')
   askRedis(redis.port, '', 'CONFIG', 'SET', 'maxmemory', '0')
   await until(async () => (await seen()) === 'up 1', 'one that does not refuse any more')
+})
+
+t.test('a metric shows whether Redis may evict records, with any policy that does', { skip: noRedis }, async (t) => {
+  const redis = await RedisServer.start(t)
+  for (const [policy, value] of [
+    ['volatile-ttl', 1],
+    ['allkeys-lru', 1],
+    ['noeviction', 0],
+  ] as const) {
+    askRedis(redis.port, '', 'CONFIG', 'SET', 'maxmemory-policy', policy)
+    const { admin } = await start(t, { redis: { url: redis.url }, stateKeys: ['k'.repeat(32)] })
+    await until(async () => (await scrape(admin))['mcp_bridge_redis_may_evict'] === value, policy)
+  }
+})
+
+t.test('check says that Redis may evict records, and that it cannot be used', { skip: noRedis }, async (t) => {
+  const redis = await RedisServer.start(t)
+  const settings = { redis: { url: redis.url }, stateKeys: ['k'.repeat(32)], listen: 'http://127.0.0.1:0/mcp' }
+  const file = temporaryFile(
+    t,
+    'mcp.json',
+    JSON.stringify({ mcpServers: { a: { url: 'https://a.example/mcp' } }, ...settings }),
+  )
+  const said = async (...more: string[]) => {
+    const { code, stdout } = await run(t, ['check', '--config', file, ...more])
+    t.equal(code, 0)
+    return stdout
+  }
+  t.notMatch(await said(), /redis/)
+  for (const policy of ['volatile-lru', 'allkeys-lfu']) {
+    askRedis(redis.port, '', 'CONFIG', 'SET', 'maxmemory-policy', policy)
+    t.match(await said(), new RegExp(`redis may evict records .* instead of ${policy}`))
+  }
+  await redis.stop()
+  t.match(await said(), /redis cannot be used now: .*ECONNREFUSED/)
+  t.notMatch(await said('--offline'), /redis/)
 })
 
 t.test('U4: a bridge without Redis and certificates has no metrics of them', async (t) => {

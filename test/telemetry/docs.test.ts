@@ -59,7 +59,12 @@ async function families(): Promise<Family[]> {
   const gauges = [{ bound: 'client_sessions', group: 'team', used: 1, limit: 2 }]
   const certificates = [{ use: 'server', server: 'files', expiresAt: 1 }] as const
   return readFamilies(
-    await metrics.text(gauges, { redisUp: true, certificates, issuers: [{ issuer: 'https://a', state: 'up' }] }),
+    await metrics.text(gauges, {
+      redisUp: true,
+      redisMayEvict: false,
+      certificates,
+      issuers: [{ issuer: 'https://a', state: 'up' }],
+    }),
   )
 }
 
