@@ -117,7 +117,7 @@ export function checked(flags: Flags, sources: ConfigSources): Checked {
     const asked = await Promise.all([
       settings.auth?.issuers &&
         import('./check-issuers.js').then((own) => own.unavailableIssuers(settings, sources.env)),
-      isShared && import('./check-redis.js').then((own) => own.redisIssues(settings)),
+      isShared && import('../bridge/redis-issues.js').then((own) => own.redisIssues(settings)),
     ])
     return asked.flatMap((issues) => (issues || []).map((issue) => placed(issue, given)))
   }

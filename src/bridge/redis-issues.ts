@@ -1,7 +1,8 @@
-/** Asks the Redis of a configuration whether it can be used, for `mcp-bridge check`. Loaded only where there is one. */
-import { filesAt } from '../bridge/certificates.js'
+/** Asks the Redis of a configuration whether it can be used, for `mcp-bridge check`. */
+
 import type { Issue, Settings } from '../config/settings.js'
 import { Redis } from '../replicas/redis.js'
+import { filesAt } from './certificates.js'
 
 type Line = Readonly<Record<string, unknown>>
 
