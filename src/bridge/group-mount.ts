@@ -18,6 +18,7 @@ import { type BridgeContext, logOf, observerOf } from './context.js'
 import type { HttpMount } from './http-mount.js'
 import type { Health, Mount } from './mount.js'
 import type { CommonSettings } from './mount-settings.js'
+import { auditOfGroup } from './pipeline.js'
 import type { Served } from './served.js'
 import type { Shared } from './shared.js'
 
@@ -76,8 +77,9 @@ export class GroupMount implements Served {
       observe: observerOf(context),
     })
     const group = this.#group
+    const audited = auditOfGroup(name, settings, shared.audit)
     this.upstream = {
-      handle: compose(group.handle, this.#admitted, this.#admission.policy),
+      handle: compose(group.handle, ...(audited ? [audited] : []), this.#admitted, this.#admission.policy),
       notify: (notice) => group.notify(notice),
       legacyRoute: () => group.legacyRoute(),
       connected: (principal, client) => group.connected(principal, client),

@@ -3,7 +3,7 @@ import { isStdio, NOT_READ_ONLY, type ServerSettings } from '../config/settings.
 import type { MountTrust } from '../discovery/trust/mount-trust.js'
 import { Fault } from '../fault/fault.js'
 import type { Memory } from '../limits/memory.js'
-import { type AuditLog, audit } from '../policy/audit.js'
+import { type AuditLog, audit, foreignUses } from '../policy/audit.js'
 import { Cache } from '../policy/cache/cache.js'
 import type { Results } from '../policy/cache/results.js'
 import { choice } from '../policy/choice/choice.js'
@@ -15,7 +15,7 @@ import type { Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
 import type { Call, Final, Policy } from '../protocol/call.js'
 import { callerOf } from '../protocol/listed.js'
-import type { MountSettings } from './mount-settings.js'
+import type { CommonSettings, MountSettings } from './mount-settings.js'
 
 /** Most subscriptions that the cache of one server opens. */
 const MAX_LISTENED = 256
@@ -61,6 +61,11 @@ function coverOf(key: string): (tool: string, listed: ListedTool) => boolean {
 export function auditOf(server: string, settings: MountSettings, log: AuditLog | undefined): Policy | undefined {
   const { required = false, arguments: named = [] } = settings.audit ?? {}
   return log && audit({ server, log, required, named })
+}
+
+/** The policy of a group that writes the audit log; the servers write lines of their own. Undefined without one. */
+export function auditOfGroup(group: string, settings: CommonSettings, log: AuditLog | undefined): Policy | undefined {
+  return log && foreignUses({ group, log, named: settings.audit?.arguments ?? [] })
 }
 
 /** The policy that limits how often tools are called; undefined without limits. */

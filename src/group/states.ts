@@ -54,9 +54,11 @@ export class States {
     const carried = this.#carrier.open(state)
     if (!carried) throw invalid('requestState is invalid: this bridge did not issue it, or has changed its key since')
     const { g, s, n, m, p, d, e } = carried.fields
+    const isOfCaller = this.#carrier.standsFor(p, call.principal)
+    if (!isOfCaller) call.foreign?.('foreignState')
     const isOfCall =
       g === this.#group && s === server && n === digest(name) && m === call.method && d === digestOf(call)
-    if (!isOfCall || !this.#carrier.standsFor(p, call.principal)) throw invalid('requestState belongs to another call')
+    if (!isOfCall || !isOfCaller) throw invalid('requestState belongs to another call')
     if (typeof e !== 'number' || e < Date.now()) throw invalid('requestState has expired')
     return carried.text
   }

@@ -3,7 +3,7 @@
 import { shortDigest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { OwnedByReplica } from '../ports/replicas.js'
-import type { Call, Final, Policy } from '../protocol/call.js'
+import type { Call, Final, Foreign, Policy } from '../protocol/call.js'
 import { OF_BRIDGE } from '../protocol/meta.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
@@ -24,27 +24,35 @@ export interface AuditLog {
   readonly works: boolean
 }
 
-export interface AuditOptions {
-  server: string
-  log: AuditLog
-  /** Fail calls whose line cannot be written. */
-  required: boolean
+/** Options for what belongs to another principal, at a server or at a group. */
+interface ForeignOptions {
+  server?: string | undefined
+  group?: string | undefined
+  log: Pick<AuditLog, 'write'>
   /** Names of arguments whose values are written. */
   named: readonly string[]
 }
 
-/** By method, the parameter that names the tool, prompt or resource. */
-const USES: Readonly<Record<string, 'name' | 'uri'>> = {
-  [CALL_TOOL]: 'name',
-  'prompts/get': 'name',
-  'resources/read': 'uri',
+export interface AuditOptions extends ForeignOptions {
+  server: string
+  log: AuditLog
+  /** Fail calls whose line cannot be written. */
+  required: boolean
+}
+
+/** By method, the parameter that names what is used, and its member of a line. */
+const USES: Readonly<Record<string, { param: 'name' | 'uri'; member: 'tool' | 'prompt' | 'resource' }>> = {
+  [CALL_TOOL]: { param: 'name', member: 'tool' },
+  'prompts/get': { param: 'name', member: 'prompt' },
+  'resources/read': { param: 'uri', member: 'resource' },
 }
 /** Most characters of a name, and of an argument's value. */
 const MAX_AUDITED_TEXT = 256
 
-export function audit({ server, log, required, named }: AuditOptions): Policy {
+export function audit(options: AuditOptions): Policy {
+  const { log, required } = options
   async function record(call: Call, end: object, ms: number): Promise<void> {
-    await log.write({ ...whoAndWhat(call, server, named), ...end, ms: Math.round(ms * 10) / 10 })
+    await log.write({ ...whoAndWhat(call, options), ...end, ms: Math.round(ms * 10) / 10 })
   }
 
   return (next) => {
@@ -60,12 +68,17 @@ export function audit({ server, log, required, named }: AuditOptions): Policy {
           })
         })
       }
+      const foreign = new ForeignUse(call, options)
       let last: Final
       try {
-        last = await next(call)
+        last = await next({ ...call, foreign: foreign.report })
       } catch (error) {
         // The replica that answers the call writes the line.
         if (error instanceof OwnedByReplica) throw error
+        if (foreign.line) {
+          await foreign.line
+          throw error
+        }
         const fault = Fault.from(error, true)
         const reason = call.signal.aborted ? 'cancelled' : (fault.row.reason ?? fault.fault)
         const outcome = fault.row.outcome === undefined && fault.blame === 'caller' ? 'refused' : 'failed'
@@ -78,13 +91,46 @@ export function audit({ server, log, required, named }: AuditOptions): Policy {
       })
       return last
     }
-    return (call) => (Object.hasOwn(USES, call.method) ? auditedCall(call) : next(call))
+    const passed = foreignUses(options)(next)
+    return (call) => (Object.hasOwn(USES, call.method) ? auditedCall(call) : passed(call))
   }
 }
 
-function whoAndWhat(call: Call, server: string, named: readonly string[]): AuditLine {
-  const { method, params, principal, grant, group, caller } = call
-  const used = stringUnder(params, USES[method] as string)
+/** A policy that writes only the uses of what belongs to another principal. */
+export function foreignUses(options: ForeignOptions): Policy {
+  return (next) =>
+    async function watchedCall(call) {
+      const foreign = new ForeignUse(call, options)
+      try {
+        return await next({ ...call, foreign: foreign.report })
+      } finally {
+        await foreign.line
+      }
+    }
+}
+
+/** Writes one line if a call uses what belongs to another principal. The call is refused as if there were no such thing. */
+class ForeignUse {
+  readonly #call: Call
+  readonly #options: ForeignOptions
+  /** Resolves when the line is written, or when that has failed; undefined without a line. */
+  line: Promise<void> | undefined
+
+  constructor(call: Call, options: ForeignOptions) {
+    this.#call = call
+    this.#options = options
+  }
+
+  readonly report = (reason: Foreign): void => {
+    if (this.line) return
+    const line = { ...whoAndWhat(this.#call, this.#options), outcome: 'refused', reason }
+    this.line = this.#options.log.write(line).catch(() => {})
+  }
+}
+
+function whoAndWhat(call: Call, { server, group = call.group, named }: ForeignOptions): AuditLine {
+  const { method, params, principal, grant, caller } = call
+  const use = Object.hasOwn(USES, method) ? USES[method] : undefined
   const given = raw(params, 'arguments')
   return {
     ...whoIs(principal, grant),
@@ -92,7 +138,7 @@ function whoAndWhat(call: Call, server: string, named: readonly string[]): Audit
     server,
     group,
     method,
-    [method === CALL_TOOL ? 'tool' : method === 'prompts/get' ? 'prompt' : 'resource']: shortened(used),
+    ...(use && { [use.member]: shortened(stringUnder(params, use.param)) }),
     // Arguments may be secret. Their digest still shows which calls had the same ones.
     digest: given === undefined ? undefined : digestOf(given),
     arguments: named.length === 0 ? undefined : valuesOf(call, named),

@@ -85,6 +85,8 @@ export interface Call {
   client?: AskedClient | undefined
   /** The group that received the call, for the audit log. */
   group?: string | undefined
+  /** Tells the audit log that the call uses what belongs to another principal; undefined without one. */
+  foreign?: ((what: Foreign) => void) | undefined
   /** In a retry: the answers to the server's questions, and the state that came with them. */
   answers?: Answers | undefined
   /** It continues a call that has begun, like a retry: it is admitted while the bridge shuts down. */
@@ -98,6 +100,9 @@ export interface Call {
   abort: (reason?: unknown) => void
   log: CallLog
 }
+
+/** What a caller has of another principal: the state of a parked call, or the id of a task. */
+export type Foreign = 'foreignState' | 'foreignTask'
 
 /** A connected client that servers can ask beside its calls: a legacy one. */
 export interface AskedClient extends Pick<Call, 'principal' | 'caller'> {

@@ -74,6 +74,7 @@ export class RetryStates {
     if (!json.startsWith('"')) throw new Fault('invalidParams', 'requestState has to be a string')
     const state = this.#sealer.openJson(json) as RetryState | undefined
     if (!state) throw invalid('requestState is invalid: this bridge did not issue it, or has changed its key since')
+    if (!this.#sealer.standsFor(state.p, call.principal)) call.foreign?.('foreignState')
     if (!this.#fits(state, call)) throw invalid('requestState belongs to another call')
     return state
   }

@@ -5,6 +5,7 @@
 
 import { Sealer } from '../../crypto/seal.js'
 import { OwnedByReplica } from '../../ports/replicas.js'
+import type { Call } from '../../protocol/call.js'
 import type { SealingOptions } from './retry-state.js'
 
 export class TaskIds {
@@ -25,11 +26,13 @@ export class TaskIds {
 
   /**
    * Returns the sealed id and the replica that owns the task; undefined if the id is invalid for this server and
-   * principal.
+   * principal. Calls `foreign` if it is the id of another principal.
    */
-  open(taskId: unknown, principal: string): { id: string; owner: unknown } | undefined {
+  open(taskId: unknown, principal: string, foreign?: Call['foreign']): { id: string; owner: unknown } | undefined {
     const fields = typeof taskId === 'string' ? this.#sealer.open(taskId) : undefined
-    if (fields?.['up'] !== this.#options.server || !this.#sealer.standsFor(fields['p'], principal)) return undefined
+    if (!fields) return undefined
+    if (!this.#sealer.standsFor(fields['p'], principal)) return void foreign?.('foreignTask')
+    if (fields['up'] !== this.#options.server) return undefined
     return { id: String(fields['x']), owner: fields['o'] }
   }
 

@@ -245,7 +245,7 @@ export class LegacyTasks {
   }
 
   #find(taskId: string, call: Call): Task | undefined {
-    const found = this.#ids.open(taskId, call.principal)
+    const found = this.#ids.open(taskId, call.principal, call.foreign)
     const task = found && this.#tasks.get(found.id)
     return task?.principal === call.principal && task.session.alive ? task : undefined
   }
