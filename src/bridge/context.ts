@@ -2,7 +2,7 @@
 
 import type { FastifyInstance } from 'fastify'
 import type { MountTrust } from '../discovery/trust/mount-trust.js'
-import type { Logger } from '../downstream/logger.js'
+import type { Logger, Telemetry } from '../downstream/logger.js'
 import type { Log } from '../log/events.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { PrincipalOf } from '../plugins/auth.js'
@@ -56,7 +56,7 @@ interface BridgeInspector {
 
 /** The log of a mount, with its metrics, traces and recorder. */
 export function logOf(
-  { kind, name }: { kind: 'server' | 'group'; name: string },
+  { kind, name, eraOf }: { kind: 'server' | 'group'; name: string; eraOf: Telemetry['eraOf'] },
   { loggedCalls, descriptors }: Pick<Shared, 'loggedCalls' | 'descriptors'>,
   context: BridgeContext,
 ): Logger {
@@ -64,6 +64,7 @@ export function logOf(
   const telemetry = {
     server: name,
     ...(kind === 'group' && { isGroup: true }),
+    eraOf,
     observe: observerOf(context),
     observeCall: metrics?.countCall,
     tracer,

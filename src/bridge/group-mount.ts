@@ -10,6 +10,7 @@ import { Admission } from '../policy/admission.js'
 import { compose } from '../policy/compose.js'
 import type { Gauge } from '../ports/events.js'
 import type { Call, Policy } from '../protocol/call.js'
+import type { Era } from '../protocol/eras.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Upstream } from '../protocol/upstream.js'
 import { lookEvery } from '../time/time.js'
@@ -60,7 +61,7 @@ export class GroupMount implements Served {
   constructor(entry: GroupSettings, given: CommonSettings, shared: Shared, context: BridgeContext) {
     const { name } = entry
     const { version } = context
-    const log = logOf({ kind: 'group', name }, shared, context)
+    const log = logOf({ kind: 'group', name, eraOf: (server) => this.#eraOf(server) }, shared, context)
     this.name = name
     const settings = { ...given }
     this.#settings = settings
@@ -219,6 +220,13 @@ export class GroupMount implements Served {
 
   get #trustedNow(): string {
     return JSON.stringify(this.#mounts.flatMap(({ name, isTrusted }) => (isTrusted ? name : [])))
+  }
+
+  /** The era of a server, or of all servers for an empty name, if it is known and the same. */
+  #eraOf(server: string): Era | undefined {
+    const eras = new Set(this.#mounts.flatMap((mount) => (server === '' || mount.name === server ? mount.era : [])))
+    const [era] = eras
+    return eras.size === 1 ? era : undefined
   }
 
   #planOf(): GroupPlan {

@@ -126,7 +126,7 @@ export class HttpMount {
       if (relayed && passthrough) {
         const resource = (request: FastifyRequest) => addresses.endpoint(request, path)
         const documents = metadataPaths(relayed.url, addresses.metadataPaths(path))
-        await app.register(extraPaths, { relayed, paths: documents, resource, publicPrefix, passthrough })
+        await app.register(extraPaths, { relayed, paths: documents, resource, publicPrefix, passthrough, log })
       }
       await app.register(endpoint, {
         ...common,
@@ -153,7 +153,7 @@ export class HttpMount {
     const [first = ''] = paths
     const resource = (request: FastifyRequest) => addresses.endpoint(request, first)
     if (relayed && further.size > 0)
-      await app.register(extraPaths, { relayed, paths: further, resource, publicPrefix, passthrough })
+      await app.register(extraPaths, { relayed, paths: further, resource, publicPrefix, passthrough, log })
   }
 
   /** Paths of the server's metadata, which say how to authenticate. Pages of all origins may read them. */

@@ -19,6 +19,7 @@ import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
 import type { Requester } from '../protocol/account.js'
 import type { Handler } from '../protocol/call.js'
+import type { Era } from '../protocol/eras.js'
 import { ROOTS_CHANGED } from '../protocol/methods.js'
 import type { Relayed, Upstream } from '../protocol/upstream.js'
 import { adviceOn, whyInLine } from '../upstream/advice.js'
@@ -105,7 +106,7 @@ export class Mount implements Served {
     this.plan = planOf(name, settings, trust?.plan)
     const { names } = context
     const observe = observerOf(context)
-    this.#log = logOf({ kind: 'server', name }, shared, context)
+    this.#log = logOf({ kind: 'server', name, eraOf: () => this.era }, shared, context)
     const side = kept ?? new ServerSide(name, settings, shared, context)
     if (!kept) side.owner = this
     this.#side = side
@@ -257,6 +258,11 @@ export class Mount implements Served {
   /** The expiry of the client certificate, in milliseconds since 1970; undefined without one. */
   get certificateExpiresAt(): number | undefined {
     return this.#side.pem?.expiresAt
+  }
+
+  /** The era of the server, if it is known. */
+  get era(): Era | undefined {
+    return this.server.verdict?.era
   }
 
   /** What `/readyz` reports about the server. */

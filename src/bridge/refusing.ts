@@ -1,7 +1,7 @@
 /** Refuses HTTP requests with JSON-RPC errors: counts, logs and audits them, and drops the rest of a request. */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { tooLarge } from '../downstream/http/body.js'
-import { type Refusals, refusedOf } from '../downstream/http/refusals.js'
+import { named, type Refusals, refusedOf, whoseIn } from '../downstream/http/refusals.js'
 import { refuse } from '../downstream/http/replies.js'
 import { Fault, type FaultName } from '../fault/fault.js'
 import { type AuditLine, type AuditLog, whoIs } from '../policy/audit.js'
@@ -46,10 +46,11 @@ export function auditedBy(
   }
 }
 
-function refusalIn({ fault, row }: Fault, { ip, method, url, principal, grant }: FastifyRequest): AuditLine {
+function refusalIn({ fault, row }: Fault, request: FastifyRequest): AuditLine {
+  const { ip, method, url, principal, grant } = request
   const who = fault === 'unauthorized' ? {} : whoIs(principal, grant)
   const path = url.replace(/[?#].*$/s, '').slice(0, 200)
-  return { ...who, from: ip, method, path, outcome: 'refused', reason: row.reason ?? fault }
+  return { ...who, ...named(whoseIn(request)), from: ip, method, path, outcome: 'refused', reason: row.reason ?? fault }
 }
 
 /** Whether the client waits for "100 Continue" before it sends its body. */

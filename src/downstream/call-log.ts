@@ -213,13 +213,15 @@ export class CallLogEntry implements CallLog {
   }
 
   #count(
-    { server: own, isGroup, names }: Telemetry,
+    { server: own, isGroup, eraOf, names }: Telemetry,
     observe: (event: CallEvent) => void,
     outcome: Outcome,
     fault: Fault | undefined,
   ): void {
     // In a group, `server` is the one that the call was for.
-    const { clientEra, serverEra, method, relayed = false, server = isGroup ? '' : own } = this.#fields
+    const { clientEra, method, relayed = false, server = isGroup ? '' : own } = this.#fields
+    // A call that was refused has not come as far as its server.
+    const serverEra = this.#fields.serverEra ?? eraOf?.(server)
     const tool = names && method === CALL_TOOL ? this.#listedName : undefined
     observe({
       kind: 'call',

@@ -5,6 +5,7 @@ import type { Log } from '../log/events.js'
 import type { BridgeEvent, CallEvent, Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
 import type { ClientRecorder } from '../ports/recorder.js'
+import type { Era } from '../protocol/eras.js'
 import type { Tracer } from '../protocol/trace.js'
 
 /** The log of a server. */
@@ -27,6 +28,8 @@ export interface Telemetry {
   /** The name of the server or group in the configuration. */
   server: string
   isGroup?: boolean | undefined
+  /** The era of a server, if it is known; of all servers of a group for an empty name, if it is the same. */
+  eraOf?: ((server: string) => Era | undefined) | undefined
   observe?: Observe | undefined
   /** Counts calls when they end; none without metrics. */
   observeCall?: ((event: CallEvent) => void) | undefined

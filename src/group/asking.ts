@@ -12,7 +12,7 @@ import { Deadline } from '../time/time.js'
 import { GROUP_LISTS, groupList, hasList } from './list-page.js'
 import type { Member } from './member.js'
 import type { Missing } from './missing.js'
-import { partLog } from './part-log.js'
+import { type PartsEnd, partLog } from './part-log.js'
 
 /** The answer of a server, or why there is none in time. */
 export type Asked = { kind: 'answer'; reply: Final & { kind: 'result' } } | { kind: 'none' } | Missing
@@ -86,12 +86,14 @@ export class Asking {
     const questions = places.map(({ member, cursor }) => {
       return { member, who, call: { ...call, params: edit(call.params, { cursor }), log } }
     })
+    let how: PartsEnd = 'cancelled'
     try {
       const answers = await this.#answers(questions, most, call.signal)
+      how = answers.some(({ asked }) => asked.kind !== 'missing' || asked.isLate) ? 'answered' : 'failed'
       for (const { question, asked } of answers) this.#options.heard(question, asked)
       return answers
     } finally {
-      over()
+      over(how)
     }
   }
 

@@ -1,10 +1,17 @@
 /** The log for the parts of a call that is sent to several servers: notes about one part do not describe the whole call. */
 import type { CallLog, UpstreamSpan } from '../protocol/call.js'
+import { EMPTY } from '../rpc/splice.js'
 
 type End = Parameters<UpstreamSpan['over']>[0]
 
-/** The log for all parts, and a function that ends their common span: as a result if one server has sent one. */
-export function partLog(log: CallLog): { log: CallLog; over(): void } {
+/**
+ * How the parts end together. `answered`: they make an answer, whatever single ones lack. `failed`: none of them does, so they
+ * end as they ended, as a result if one server has sent one. `cancelled`: nobody waits for them any more.
+ */
+export type PartsEnd = 'answered' | 'failed' | 'cancelled'
+
+/** The log for all parts, and a function that ends their common span. */
+export function partLog(log: CallLog): { log: CallLog; over(how: PartsEnd): void } {
   let span: UpstreamSpan | undefined
   let end: End
   const over = (last?: End) => {
@@ -17,6 +24,8 @@ export function partLog(log: CallLog): { log: CallLog; over(): void } {
   }
   return {
     log: { recorder: log.recorder, note() {}, warn: (fields, message) => log.warn(fields, message), handedOver },
-    over: () => span?.over(end),
+    over(how) {
+      span?.over(how === 'answered' ? { kind: 'result', result: EMPTY } : how === 'failed' ? end : undefined)
+    },
   }
 }

@@ -11,7 +11,7 @@ import type { ListPage } from './list-page.js'
 import type { Listings } from './listings.js'
 import type { GroupPlan, Member } from './member.js'
 import type { Missing } from './missing.js'
-import { partLog } from './part-log.js'
+import { type PartsEnd, partLog } from './part-log.js'
 import type { Replace } from './places.js'
 
 /** One page of a list of one server, or why there is none. */
@@ -54,6 +54,7 @@ export class Parts {
     const reservation = memory.reserve(call.principal, SMALL)
     const { log, over } = partLog(call.log)
     let bytes = 0
+    let how: PartsEnd = 'cancelled'
     try {
       const parts = await someAtOnce(
         places,
@@ -63,6 +64,7 @@ export class Parts {
           return bytes >= most || reservation.resize(bytes) !== undefined
         },
       )
+      how = 'failed'
       let fitting = 0
       const used = parts.findIndex(({ page }) => {
         fitting += page?.bytes ?? 0
@@ -71,7 +73,7 @@ export class Parts {
       return used < 0 ? parts : parts.slice(0, Math.max(1, used))
     } finally {
       reservation.end()
-      over()
+      over(how)
     }
   }
 

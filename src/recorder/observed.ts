@@ -25,7 +25,7 @@ function traceOf(event: BridgeEvent): TraceEvent | undefined {
       return { kind: 'config', text: `group ${group}: ${text}` }
     }
     case 'refusal': {
-      const { server, status, reason: why, said, path, from } = event
+      const { server, status, reason: why, said, path, from } = named(event)
       return { kind: 'refused', status, why, said, path, from, ...(server !== '' && { server }) }
     }
     case 'discovery':

@@ -48,7 +48,7 @@ const COUNTERS = {
     labels: 'group server event',
   },
   discovery_failures: { help: 'Failed discovery cycles.', labels: 'phase reason' },
-  refusals: { help: 'Requests that were refused before they became calls.', labels: 'reason' },
+  refusals: { help: 'Requests that were refused before they became calls.', labels: 'server group reason' },
 } as const
 
 /** The reasons of most refusals. */
@@ -168,12 +168,13 @@ export class Metrics {
 
   readonly observe: Observe = (event) => {
     if (event.kind === 'call') return this.countCall(event)
-    if (event.kind === 'refusal') return this.#counters.refusals.inc({ reason: event.reason })
     if (event.kind === 'discovery')
       return this.#counters.discovery_failures.inc({ phase: event.phase, reason: event.reason })
     const whose = this.#whose(event)
     const { server } = whose
     switch (event.kind) {
+      case 'refusal':
+        return this.#counters.refusals.inc({ ...(server === '' && !whose.group ? {} : whose), reason: event.reason })
       case 'verdict':
         return this.#counters.verdicts.inc({ server, era: event.era, why: this.#reasons(event.why) })
       case 'question':

@@ -26,8 +26,9 @@ async function start(t: Test, settings: object = {}) {
   const started = await startBridge(t, { url: legacy.url }, settings, { metrics })
   const { host } = new URL(started.url)
   const refused = async (reason: string) => {
-    const line = (await metrics.text([])).split('\n').find((one) => one.includes(`refusals_total{reason="${reason}"}`))
-    return Number(line?.split(' ').at(-1))
+    const lines = (await metrics.text([])).split('\n').filter((line) => line.startsWith('mcp_bridge_refusals_total'))
+    const ofReason = lines.filter((line) => line.includes(`reason="${reason}"`))
+    return ofReason.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
   }
   return {
     ...started,

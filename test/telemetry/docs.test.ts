@@ -49,6 +49,7 @@ const EVENTS: BridgeEvent[] = [
   { ...ABOUT, kind: 'cache', what: 'hit' },
   { ...ABOUT, kind: 'forwarded', what: 'answered' },
   { ...ABOUT, kind: 'member', what: 'missing' },
+  { ...ABOUT, kind: 'refusal', reason: 'unauthorized', status: 401, said: 'no' },
   { ...ABOUT, kind: 'discovery', phase: 'connect', reason: 'refused' },
 ]
 

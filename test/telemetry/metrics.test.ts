@@ -245,7 +245,7 @@ t.test('counts a translated call of a modern client', async (t) => {
   t.equal(series[calls(eras, 'method="tools/call",outcome="error",blame="nobody",relayed="false"')], 1)
   t.ok(Object.keys(series).some((name) => name.includes('method="other"')))
   const refused = 'method="tools/call",outcome="fault",blame="caller",relayed="false"'
-  t.equal(series[calls('client_era="modern",server_era="unknown"', refused)], 1)
+  t.equal(series[calls(eras, refused)], 1, 'a refused call has the era of the server, too')
   const short = series[
     'mcp_bridge_call_upstream_seconds_bucket{server="test",method="tools/call",le="0.025"}'
   ] as number

@@ -49,7 +49,7 @@ t.test('a principal over limits.requestsPerMinute gets 429, and others are serve
     log.filter(({ event }) => event === 'request_refused'),
     [{ fault: 'rateLimited', status: 429, principal: 'alice', from: '127.0.0.1' }, {}, {}],
   )
-  t.match(await metrics.text([]), /refusals_total\{reason="rateLimited"\} 3/)
+  t.match(await metrics.text([]), /refusals_total\{server="test",reason="rateLimited"\} 3/)
 })
 
 t.test('requests of legacy clients count, too, over Streamable HTTP and over HTTP+SSE', async (t) => {

@@ -28,7 +28,7 @@ import { checkMedia } from './content-type.js'
 import { forward, reportLost } from './forward.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
-import { type Refusals, refusedOf } from './refusals.js'
+import { ofServer, type Refusals, refusedOf } from './refusals.js'
 import type { RelayAt } from './relay.js'
 import { notAllowed, refuse } from './replies.js'
 import type { HttpSession } from './session.js'
@@ -79,10 +79,12 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
   app.addHook('onRequest', checkMedia)
 
   const { handle: handler } = served
-  app.route({ method: ['GET', 'POST', 'DELETE'], url: path, exposeHeadRoute: false, handler })
+  const config = ofServer(options.log)
+  app.route({ method: ['GET', 'POST', 'DELETE'], url: path, exposeHeadRoute: false, config, handler })
   app.route({
     method: ['HEAD', 'PUT', 'PATCH', 'OPTIONS'],
     url: path,
+    config,
     handler: async (_request, reply) => notAllowed(reply, 'GET, POST, DELETE'),
   })
 }
@@ -122,9 +124,9 @@ class Endpoint {
       reply.send(fault.fault === 'foreignSession' ? fault : error)
       return
     }
-    const { refusals, log, refusing, audit } = this.#options
+    const { refusals, refusing, audit } = this.#options
     if (fault.fault === 'foreignSession') audit?.(fault, request)
-    refusals.note(fault, { ...refusedOf(request), server: log.telemetry?.server })
+    refusals.note(fault, refusedOf(request))
     // A refused notification gets no JSON-RPC error, only an HTTP status (MCP 2026-07-28, streamable-http).
     if (message?.kind === 'notification' && fault.status === 200) reply.code(400).send()
     // The body may be readable even if the headers are invalid: then the error has the id of the request.

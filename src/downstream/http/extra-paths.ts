@@ -8,6 +8,8 @@ import { EVENT_HEADERS } from '../../rpc/sse.js'
 import { FOR_PAGES, PREFLIGHT } from '../../texts/for-pages.js'
 import { ofConnection } from '../../texts/headers.js'
 import { parseUrl } from '../../texts/parse-url.js'
+import type { Logger } from '../logger.js'
+import { ofServer } from './refusals.js'
 import { isEvents, type RelayedHeaders } from './relay-headers.js'
 import { refuse, sendJson } from './replies.js'
 
@@ -20,6 +22,8 @@ export interface ExtraPathsOptions {
   paths: ReadonlyMap<string, string>
   /** Whether the client's credential is for the server. Otherwise it is for the bridge, and is not passed on. */
   passthrough: boolean
+  /** The log of the server. */
+  log: Pick<Logger, 'telemetry'>
   /** The address of the endpoint as clients see it: the `resource` of the metadata. */
   resource(request: FastifyRequest): string
   /** The path that clients put before the paths of the bridge. */
@@ -44,21 +48,22 @@ interface Response {
 /** Serves the extra paths. A Fastify plugin. */
 export async function extraPaths(
   app: FastifyInstance,
-  { relayed, paths, resource, publicPrefix, passthrough }: ExtraPathsOptions,
+  { relayed, paths, resource, publicPrefix, passthrough, log }: ExtraPathsOptions,
 ): Promise<void> {
   const { default: proxy } = await import('@fastify/http-proxy')
   const undici = await relayed.dispatcher
   for (const [here, there] of paths) {
     const below = here.endsWith('/*')
     const isMetadata = here.startsWith(METADATA)
-    const config = { cors: false }
+    const config = { cors: false, ...ofServer(log) }
     if (isMetadata) app.options(here, { config }, async (_request, reply) => reply.code(204).headers(PREFLIGHT).send())
     const options = {
       upstream: relayed.url.origin,
       prefix: below ? here.slice(0, -2) : here,
       rewritePrefix: below ? there.slice(0, -2) : there,
       routes: below ? ['/', '/*'] : ['/'],
-      ...(isMetadata && { httpMethods: ['GET', 'HEAD'], config }),
+      config: isMetadata ? config : ofServer(log),
+      ...(isMetadata && { httpMethods: ['GET', 'HEAD'] }),
       undici,
       disableRequestLogging: true,
       retryMethods: [],

@@ -10,6 +10,7 @@ import type { Observe } from '../../ports/events.js'
 import { ANONYMOUS } from '../../protocol/call.js'
 import { printable, shownPrincipal } from '../../texts/printable.js'
 import { wasLogged } from '../call-log.js'
+import { type Logger, whoseOf } from '../logger.js'
 
 /** What is known about a refused request. */
 export interface Refused {
@@ -20,13 +21,35 @@ export interface Refused {
   from?: string | undefined
   /** The sender; undefined if the request was refused before it was known. */
   principal?: string | undefined
-  /** The name of the server that it was sent to. */
-  server?: string | undefined
+  /** The server or group that it was sent to, if its path is one of theirs. */
+  whose?: Addressee | undefined
+}
+
+/** A server or group. */
+export type Addressee = ReturnType<typeof whoseOf>
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The server or group of a route. */
+    whose?: Addressee | undefined
+  }
 }
 
 /** The fields to log of a request. */
-export function refusedOf({ method, url, ip, principal }: FastifyRequest): Refused {
-  return { method, path: url, from: ip, principal: principal === ANONYMOUS ? undefined : principal }
+export function refusedOf(request: FastifyRequest): Refused {
+  const { method, url, ip, principal } = request
+  const known = principal === ANONYMOUS ? undefined : principal
+  return { method, path: url, from: ip, principal: known, whose: whoseIn(request) }
+}
+
+/** The configuration of the routes of a server or group. */
+export function ofServer({ telemetry }: Pick<Logger, 'telemetry'>): { whose?: Addressee } {
+  return telemetry ? { whose: whoseOf(telemetry) } : {}
+}
+
+/** The server or group that a request is for; undefined if its path is none of theirs. */
+export function whoseIn({ routeOptions }: FastifyRequest): Addressee | undefined {
+  return routeOptions?.config?.whose
 }
 
 /** How many refusals of one kind are logged in full per interval, after an interval without omissions. */
@@ -63,9 +86,9 @@ export class Refusals {
   /** Counts a refusal, and may log it. Ignores one that was logged as the end of a call. */
   note(fault: Fault, refused: Refused): void {
     if (wasLogged(fault)) return
-    const { path, from, server } = refused
+    const { path, from, whose = { server: '' } } = refused
     const { fault: reason, status, message, said = message } = fault
-    this.#observe?.({ kind: 'refusal', server: server ?? '', reason, status, said, path, from })
+    this.#observe?.({ kind: 'refusal', ...whose, reason, status, said, path, from })
     const key = fault.said === undefined ? reason : `${reason} explained`
     const kind = this.#kinds.get(key) ?? this.#begin(key, reason)
     if (kind.full === 0) {
@@ -104,13 +127,13 @@ export class Refusals {
     kind.timer.refresh()
   }
 
-  #write(fault: Fault, { method, path, from, principal, server }: Refused): void {
+  #write(fault: Fault, { method, path, from, principal, whose }: Refused): void {
     const fields = {
       fault: fault.fault,
       status: fault.status,
       why: printable(withoutCredentials(fault.message), 300),
       ...(fault.said !== undefined && { said: printable(withoutCredentials(fault.said), 500) }),
-      ...(server !== undefined && { server }),
+      ...named(whose),
       ...(method !== undefined && { method: printable(method, 32) }),
       ...(path !== undefined && { path: printable(path.split(/[?#]/, 1)[0] as string, 200) }),
       ...(from !== undefined && { from }),
@@ -126,4 +149,9 @@ export class Refusals {
     const fields = { fault, ...last, more }
     this.#log.info({ event: 'refusals_left_out', ...fields }, 'more requests were refused')
   }
+}
+
+/** The members of a line that name a server or group. A group has no server. */
+export function named(whose: Addressee | undefined): Partial<Addressee> {
+  return whose?.group === undefined ? { ...whose } : { group: whose.group }
 }

@@ -22,7 +22,7 @@ import { EventConnection } from './connection.js'
 import { checkBody, checkTakesEvents } from './content-type.js'
 import { forward } from './forward.js'
 import { readHeaders } from './headers.js'
-import { type Refusals, refusedOf } from './refusals.js'
+import { ofServer, type Refusals, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
 import type { KeptSession, SessionStore } from './sessions.js'
 
@@ -48,7 +48,8 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
   const { paths, publicPrefix, sessions } = options
   readBodies(app, options.memory)
 
-  app.get(paths.stream, { exposeHeadRoute: false }, async (request, reply) => {
+  const config = ofServer(options.log)
+  app.get(paths.stream, { exposeHeadRoute: false, config }, async (request, reply) => {
     readHeaders(request.raw)
     checkTakesEvents(request)
     const session = new SseSession(request, options)
@@ -61,6 +62,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
   app.route({
     method: ['POST', 'PUT', 'DELETE', 'HEAD', 'PATCH', 'OPTIONS'],
     url: paths.stream,
+    config,
     handler: async (_request, reply) => {
       // Newer clients try POST first, and GET after a 405 (MCP 2025-11-25, basic/transports, backwards compatibility).
       reply.header('allow', 'GET')
@@ -68,6 +70,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
     },
   })
   app.post<{ Body: Buffer; Querystring: { sessionId?: string } }>(paths.messages, {
+    config,
     onRequest: (request, _reply, done) => {
       checkBody(request.headers)
       done()
@@ -160,8 +163,7 @@ export class SseSession implements KeptSession {
         .catch(() => {})
     } catch (error) {
       const fault = Fault.from(error)
-      const { refusals, log } = this.#options
-      refusals.note(fault, { ...refusedOf(reply.request), server: log.telemetry?.server })
+      this.#options.refusals.note(fault, refusedOf(reply.request))
       refuse(reply, fault, { id })
     }
   }
