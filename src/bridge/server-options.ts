@@ -58,7 +58,7 @@ const INHERITED = [
 ]
 /** Milliseconds for the answer to the era probe, by default. */
 const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
-/** Idle timeout in milliseconds, by default. None for programs, because ending one loses what it keeps in memory. */
+/** Idle timeout in milliseconds, by default. Programs have that of clients, because ending one loses what it keeps in memory. */
 const IDLE = { http: 600_000, sse: 600_000, stdio: undefined }
 
 /** The timeouts of a server: its own, otherwise those of the configuration. */
@@ -88,13 +88,21 @@ export function serverBounds(
 ): ServerBounds {
   const { limits } = all
   const { lineBytes: line, answerBytes: answer, streamBytes: stream } = limits
-  const { probe, initialize, start, startWait, idle, answer: ttl } = timesOf(all, own)
+  const times = timesOf(all, own)
+  const { probe, initialize, start, startWait, answer: ttl, clientIdle, clientGone, reuse } = times
   const isProgram = kind === 'stdio'
   const usual = kind === 'in-process' ? 'stdio' : kind
   return {
     share: shareOf(all),
     several: hasSeveral(all),
-    timeouts: { probe: probe ?? PROBE_TIMEOUT[usual], initialize, start, startWait, idle: idle ?? IDLE[usual] },
+    timeouts: {
+      probe: probe ?? PROBE_TIMEOUT[usual],
+      initialize,
+      start,
+      startWait,
+      idle: times.idle ?? IDLE[usual] ?? clientIdle,
+      reuse: Math.min(reuse, clientGone),
+    },
     maxSessions: isProgram ? limits.processes : limits.sessions,
     startsPerMinute: isProgram ? limits.startsPerMinute : undefined,
     parked: { ttl, max: limits.parked, maxPerPrincipal: limits.parkedPerPrincipal, keys },

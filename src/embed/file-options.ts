@@ -91,7 +91,9 @@ export interface ServerOptions {
     start?: number
     /** Milliseconds that a request waits for a program to start before it gets the error "The server is starting". A request with a progress token gets progress instead and keeps waiting. */
     startWait?: number
-    /** Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP, none on stdio. */
+    /** Milliseconds for which a session or program stays after its last client has left, for the next equal client. Less if timeouts.clientGone is less. */
+    reuse?: number
+    /** Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP; for a program, timeouts.clientIdle, while no client is connected. */
     idle?: number
     /** Timeout of a request from the server to the client during a call (elicitation, sampling, roots), in milliseconds. Also the longest time that a modern server may keep a legacy client waiting by asking to be called again. */
     answer?: number
@@ -554,7 +556,9 @@ export interface FileOptions {
     start?: number
     /** Milliseconds that a request waits for a program to start before it gets the error "The server is starting". A request with a progress token gets progress instead and keeps waiting. */
     startWait?: number
-    /** Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP, none on stdio. */
+    /** Milliseconds for which a session or program stays after its last client has left, for the next equal client. Less if timeouts.clientGone is less. */
+    reuse?: number
+    /** Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP; for a program, timeouts.clientIdle, while no client is connected. */
     idle?: number
     /** Timeout of a request from the server to the client during a call (elicitation, sampling, roots), in milliseconds. Also the longest time that a modern server may keep a legacy client waiting by asking to be called again. */
     answer?: number

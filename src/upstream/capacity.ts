@@ -8,6 +8,9 @@ import type { Detection } from './era/detection.js'
 import type { ServerOptions } from './options.js'
 import { Starts } from './transport/stdio/starts.js'
 
+/** The clients with sessions that use a session with a server. Stateless clients show nothing of themselves between calls. */
+export type SessionClients = 'here' | 'gone' | 'unknown'
+
 /** Milliseconds between checks for idle sessions, at most. */
 const SWEEP_EVERY = 30_000
 
@@ -17,8 +20,9 @@ export class Capacity {
   readonly #detection: Detection
   #starts: Starts | undefined
   #sweeper: NodeJS.Timeout | undefined
-  /** The number of connected clients, by principal. */
-  readonly #clients = new Map<string, number>()
+  /** The number of connected clients by principal, and of those whose session with the server is not known. */
+  readonly #clients = new Counts()
+  readonly #ofAnySession = new Counts()
 
   constructor(options: ServerOptions, detection: Detection) {
     this.#options = options
@@ -33,10 +37,12 @@ export class Capacity {
   change(): void {
     const { maxSessions: max, share = 1, timeouts, startsPerMinute: perMinute, isolation } = this.#options
     Object.assign(this.occupancy.bound, { max, share })
-    const { idle } = timeouts
+    const { idle, reuse } = timeouts
     clearInterval(this.#sweeper)
-    this.#sweeper =
-      idle === undefined ? undefined : lookEvery(Math.min(idle, SWEEP_EVERY), () => this.occupancy.endIdle())
+    const least = Math.min(idle ?? Number.POSITIVE_INFINITY, reuse ?? Number.POSITIVE_INFINITY)
+    this.#sweeper = Number.isFinite(least)
+      ? lookEvery(Math.min(least, SWEEP_EVERY), () => this.occupancy.endIdle())
+      : undefined
     // With `per-request` isolation every call starts a process, so the rate of starts is not limited.
     if (!this.#isProgram || perMinute === undefined || isolation === 'per-request') return
     const rate = { burst: max, perMinute }
@@ -50,23 +56,32 @@ export class Capacity {
   }
 
   /**
-   * Notes that a client of this principal is connected. Returns a function to call when the client has disconnected.
+   * Notes that a client of this principal is connected. `ofAnySession`: it may use any of the principal's sessions. Returns a
+   * function to call when the client has disconnected.
    */
-  connected(principal: string): () => void {
-    this.#clients.set(principal, (this.#clients.get(principal) ?? 0) + 1)
+  connected(principal: string, ofAnySession: boolean): () => void {
+    const counts = ofAnySession ? [this.#clients, this.#ofAnySession] : [this.#clients]
+    for (const count of counts) count.add(principal)
     return () => {
-      const left = (this.#clients.get(principal) ?? 1) - 1
-      if (left > 0) this.#clients.set(principal, left)
-      else this.#clients.delete(principal)
+      for (const count of counts) count.remove(principal)
     }
   }
 
   /**
-   * Milliseconds after which an idle session of a principal ends; undefined if it does not. A process does not end while a
-   * client of the principal is connected.
+   * Milliseconds after which an idle session ends; undefined if it does not. A process does not end while a client that uses it
+   * is connected. `clients`: those of this session; with `gone`, the last one has left.
    */
-  readonly idleLimit = (principal: string): number | undefined =>
-    this.#isProgram && this.#clients.has(principal) ? undefined : this.#options.timeouts.idle
+  readonly idleLimit = (principal: string, clients: SessionClients): number | undefined => {
+    const { idle, reuse } = this.#options.timeouts
+    if (this.#isProgram && (clients === 'here' || this.#ofAnySession.has(principal))) return undefined
+    return clients === 'gone' && reuse !== undefined ? Math.min(reuse, idle ?? reuse) : idle
+  }
+
+  /** The same for a channel that serves all clients of a principal, or of all principals. */
+  channelIdleLimit(principal: string | undefined): number | undefined {
+    const isUsed = principal === undefined ? this.#clients.some : this.#clients.has(principal)
+    return this.#isProgram && isUsed ? undefined : this.#options.timeouts.idle
+  }
 
   /** Waits until a principal may start a process, if the next channel needs a new one. Rejects with a Fault. */
   async mayStart(principal: string): Promise<void> {
@@ -79,5 +94,28 @@ export class Capacity {
 
   get #isProgram(): boolean {
     return this.#options.transport.kind === 'stdio'
+  }
+}
+
+/** Counts by name. */
+export class Counts {
+  readonly #counts = new Map<string, number>()
+
+  get some(): boolean {
+    return this.#counts.size > 0
+  }
+
+  has(name: string): boolean {
+    return this.#counts.has(name)
+  }
+
+  add(name: string): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
+  }
+
+  remove(name: string): void {
+    const left = (this.#counts.get(name) ?? 1) - 1
+    if (left > 0) this.#counts.set(name, left)
+    else this.#counts.delete(name)
   }
 }

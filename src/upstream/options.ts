@@ -79,6 +79,8 @@ interface ServerTimeouts {
   startWait?: number | undefined
   /** After which idle sessions end. Without it, they end only if others need the room. */
   idle?: number | undefined
+  /** After which idle sessions end whose clients have disconnected, if that is sooner: another client may use them until then. */
+  reuse?: number | undefined
 }
 
 /** Bounds of calls that wait for answers of their clients. */

@@ -171,8 +171,8 @@ export class Server implements Upstream {
   }
 
   connected(principal: string, client?: AskedClient): () => void {
-    const left = this.#capacity.connected(principal)
-    const forget = client && this.#legacy.sessions.clients.enter(client)
+    const left = this.#capacity.connected(principal, client === undefined)
+    const forget = client && this.#legacy.sessions.connected(client)
     return () => {
       left()
       forget?.()

@@ -15,7 +15,7 @@ import { openPipe } from '../support/pipe.js'
 
 const echo = { name: 'echo', arguments: { x: 1 } }
 
-t.test('11.4 does not end an idle program unless configured', async (t) => {
+t.test('11.4 an idle program stays as long as an idle client, unless configured', async (t) => {
   const idleOf = (entry: object, timeouts: object = {}) => {
     const all = parseSettings({ mcpServers: { it: entry }, timeouts }, { env: {}, read: String })
     const context = { log: pino({ level: 'silent' }), version: '0', env: {} }
@@ -23,7 +23,8 @@ t.test('11.4 does not end an idle program unless configured', async (t) => {
       .timeouts.idle
   }
   const [program, address] = [{ command: 'program' }, { url: 'http://127.0.0.1/mcp' }]
-  t.equal(idleOf(program), undefined)
+  t.equal(idleOf(program), 1_800_000)
+  t.equal(idleOf(program, { clientIdle: 7 }), 7)
   t.equal(idleOf(address), 600_000)
   t.equal(idleOf({ ...program, timeouts: { idle: 7 } }), 7)
   t.equal(idleOf(program, { idle: 7 }), 7)

@@ -18,8 +18,11 @@ const serverTimes = {
   startWait: milliseconds.describe(
     'Milliseconds that a request waits for a program to start before it gets the error "The server is starting". A request with a progress token gets progress instead and keeps waiting.',
   ),
+  reuse: milliseconds.describe(
+    'Milliseconds for which a session or program stays after its last client has left, for the next equal client. Less if timeouts.clientGone is less.',
+  ),
   idle: milliseconds.describe(
-    'Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP, none on stdio.',
+    'Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP; for a program, timeouts.clientIdle, while no client is connected.',
   ),
   answer: z
     .number()
@@ -50,6 +53,7 @@ export const timeouts = z
     initialize: serverTimes.initialize.default(60_000),
     start: serverTimes.start.default(300_000),
     startWait: serverTimes.startWait.default(50_000),
+    reuse: serverTimes.reuse.default(60_000),
     idle: serverTimes.idle.optional(),
     answer: serverTimes.answer.default(600_000),
     clientIdle: milliseconds

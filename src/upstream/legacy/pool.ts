@@ -1,18 +1,21 @@
 /** The pool of sessions with a legacy server: one session per key, opened once for concurrent calls. */
 import { Fault } from '../../fault/fault.js'
 import type { Occupancy, Occupant } from '../../limits/occupancy.js'
+import { Counts, type SessionClients } from '../capacity.js'
 
 export interface PoolOptions {
   /** The bound on everything that uses the server: sessions of the pool, and others. */
   occupancy: Occupancy
   /** Milliseconds after which an idle session of this principal ends; undefined for never. */
-  idleLimit(principal: string): number | undefined
+  idleLimit(principal: string, clients: SessionClients): number | undefined
 }
 
 /** The key of a session, and the principal to whose share of the bound it counts. */
 export interface PoolKey {
   key: string
   principal: string
+  /** The key of the clients that use it, if they are known by another one. */
+  clients?: string
 }
 
 /** A session of a pool. It counts its users; without users, it is idle. */
@@ -57,6 +60,8 @@ const MAX_SUBSCRIBED = 256 * 1024
 export class SessionPool<S extends Pooled> {
   readonly #options: PoolOptions
   readonly #entries = new Map<string, Entry<S>>()
+  /** Connected clients with a session of their own, by the key of what they use here. */
+  readonly #clients = new Counts()
   /** Sessions that have left the pool and are being closed. */
   readonly #ending = new Set<S>()
   /** By key: the subscriptions of lost sessions, to renew them in the next session of that key. */
@@ -85,8 +90,18 @@ export class SessionPool<S extends Pooled> {
     for (let n = 0; ; n++) {
       const key = n === 0 ? wanted.key : `${wanted.key} #${n}`
       const entry = this.#usable(key)
-      if (!entry) return this.#use(this.#add({ ...wanted, key }, open))
+      if (!entry) return this.#use(this.#add({ ...wanted, key, clients: wanted.clients ?? wanted.key }, open))
       if (entry.isUnused) return this.#use(entry)
+    }
+  }
+
+  /** Notes that a client that uses the sessions of a key is connected, until the returned function is called. */
+  enter(key: string): () => void {
+    this.#clients.add(key)
+    return () => {
+      this.#clients.remove(key)
+      if (this.#clients.has(key)) return
+      for (const entry of this.#entries.values()) if (entry.clients === key) entry.leftAt = performance.now()
     }
   }
 
@@ -167,9 +182,13 @@ export class SessionPool<S extends Pooled> {
     return session
   }
 
-  #add({ key, principal }: PoolKey, open: () => Promise<S>): Entry<S> {
-    const { occupancy, idleLimit } = this.#options
-    const entry = new Entry<S>(key, principal, idleLimit, () => this.#evict(entry))
+  #add(wanted: PoolKey, open: () => Promise<S>): Entry<S> {
+    const { key } = wanted
+    const { occupancy } = this.#options
+    const entry: Entry<S> = new Entry<S>(wanted, {
+      limit: () => this.#idleLimitOf(entry),
+      end: () => this.#evict(entry),
+    })
     occupancy.enter(entry)
     entry.opening = this.#opening(key, open)
     this.#entries.set(key, entry)
@@ -187,6 +206,11 @@ export class SessionPool<S extends Pooled> {
     return entry
   }
 
+  #idleLimitOf({ principal, clients, leftAt }: Entry<S>): number | undefined {
+    const seen = this.#clients.has(clients) ? 'here' : leftAt === undefined ? 'unknown' : 'gone'
+    return this.#options.idleLimit(principal, seen)
+  }
+
   #evict({ key, session }: Entry<S>): void {
     this.#entries.delete(key)
     if (session) this.#end(session).catch(() => {})
@@ -197,18 +221,23 @@ export class SessionPool<S extends Pooled> {
 class Entry<S extends Pooled> implements Occupant {
   readonly key: string
   readonly principal: string
+  /** The key of the clients that use it. */
+  readonly clients: string
   readonly end: () => void
-  readonly #idleLimit: PoolOptions['idleLimit']
+  readonly #limit: () => number | undefined
   opening: Promise<S> | undefined
   session: S | undefined
   /** Calls that wait for it to open. */
   waiting = 0
+  /** When its last connected client left, by `performance.now()`; undefined if it has had none. */
+  leftAt: number | undefined
 
-  constructor(key: string, principal: string, idleLimit: PoolOptions['idleLimit'], end: () => void) {
+  constructor({ key, principal, clients = key }: PoolKey, ending: { limit(): number | undefined; end(): void }) {
     this.key = key
     this.principal = principal
-    this.#idleLimit = idleLimit
-    this.end = end
+    this.clients = clients
+    this.#limit = ending.limit
+    this.end = ending.end
   }
 
   get isUnused(): boolean {
@@ -216,10 +245,10 @@ class Entry<S extends Pooled> implements Occupant {
   }
 
   get idleSince(): number | undefined {
-    return this.session?.users === 0 ? this.session.lastUsed : undefined
+    return this.session?.users === 0 ? Math.max(this.session.lastUsed, this.leftAt ?? 0) : undefined
   }
 
   get idleLimit(): number | undefined {
-    return this.#idleLimit(this.principal)
+    return this.#limit()
   }
 }

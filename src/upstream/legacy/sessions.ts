@@ -6,7 +6,7 @@
 import { needsSignIn } from '../../fault/fault.js'
 import { type Reservation, SMALL } from '../../limits/memory.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
-import { ANONYMOUS, type Call, type Caller, type Sender } from '../../protocol/call.js'
+import { ANONYMOUS, type AskedClient, type Call, type Caller, type Sender } from '../../protocol/call.js'
 import { canBeAsked, carriedCapabilities, clientName, withRootChanges } from '../../protocol/capabilities.js'
 import { NEWEST_MODERN } from '../../protocol/eras.js'
 import { lift } from '../../protocol/lift.js'
@@ -23,7 +23,7 @@ import type { ServerOptions } from '../options.js'
 import { ChannelError } from '../transport/channel.js'
 import { AskedClients } from './asked-clients.js'
 import { Askers } from './askers.js'
-import { SessionPool } from './pool.js'
+import { type PoolKey, SessionPool } from './pool.js'
 import { LegacySession, type SessionIdentity } from './session.js'
 
 /** Milliseconds after which the era of an HTTP server is detected again before another session is opened. */
@@ -77,17 +77,30 @@ export class LegacySessions {
    */
   use(sender: Sender & Partial<Pick<Call, 'method' | 'params'>>): LegacySession | Promise<LegacySession> {
     const { principal, caller, method } = sender
-    const owner = { key: this.#key(sender), principal }
+    const owner: PoolKey = { key: this.#key(sender), principal }
     const open = () => this.#open(this.identityOf(sender), sender)
     // Anonymous callers may be different people. With a session of its own, each sees only the requests caused by its
     // call.
     const asks = method !== undefined && methodTraits(method).asks
     // A call that is known to cause questions gets a session that no other call uses, so a question in it is its own.
     const hasAsked = asks && this.#options.asksAlone === true && this.#askers.has(sender)
-    if (hasAsked) owner.key += ' asks'
+    if (hasAsked) {
+      owner.clients = owner.key
+      owner.key += ' asks'
+    }
     const alone = asks && (principal === ANONYMOUS || hasAsked) && this.#canBeAsked(caller)
     const session = alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open)
     return this.#options.isolation === 'per-request' ? this.#ofOneCall(session) : session
+  }
+
+  /** Notes that a client is connected until the returned function is called: its sessions stay, and it may be asked. */
+  connected(client: AskedClient): () => void {
+    const left = this.#pool.enter(this.#key(client))
+    const forget = this.clients.enter(client)
+    return () => {
+      forget()
+      left()
+    }
   }
 
   /** The open sessions of a client whose servers hear when its roots change. */

@@ -89,7 +89,7 @@ export class ModernChannels {
     const channel = new ModernChannel({
       principal,
       several: several || principal === ANONYMOUS,
-      idleLimit: () => capacity.idleLimit(principal),
+      idleLimit: () => capacity.channelIdleLimit(key === EVERYBODY ? undefined : principal),
       onOver: () => {
         if (isProgram) capacity.occupancy.leave(channel)
         if (this.#channels.get(key) === channel) this.#channels.delete(key)
