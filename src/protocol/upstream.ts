@@ -5,12 +5,13 @@
 import type { Fault } from '../fault/fault.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import type { Json } from '../rpc/splice.js'
+import type { Json, Payload } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
 import type { AskedClient, Handler, Notice, Sender } from './call.js'
 import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
+import type { OwnedTasks } from './owned-tasks.js'
 import type { HttpRefusal } from './refusal.js'
 
 /** What a downstream half uses of the upstream side. */
@@ -120,6 +121,9 @@ export interface TunnelListener {
   ended(): void
 }
 
+/** Revises a result that passes unchanged otherwise. Returns the same one if nothing changes. */
+export type Revise = (result: Payload) => Payload | Promise<Payload>
+
 /** Everything that the relay needs to pass HTTP messages unchanged to an HTTP server. */
 export interface Relayed {
   url: URL
@@ -129,6 +133,13 @@ export interface Relayed {
   dispatcher: Promise<unknown>
   /** An empty jar for the cookies of a session. */
   cookies(): SessionCookies
+  /** Whose tasks are whose. */
+  tasks: OwnedTasks
+  /**
+   * Revises the answer to a legacy request of this principal; without a request, the answers on a stream of its own. Undefined
+   * if they pass unchanged.
+   */
+  revising(principal: string, request?: Pick<Request, 'method' | 'params'>): Revise | undefined
   /** The targets of the server's redirects. */
   redirects: KnownRedirects
   /** The server's era; undefined if it is not known yet. */

@@ -2,6 +2,7 @@
 import type { Handler, Notice } from '../protocol/call.js'
 import type { Capacity } from './capacity.js'
 import type { Detection } from './era/detection.js'
+import type { TaskOwners } from './task-owners.js'
 
 export interface Half {
   /**
@@ -21,4 +22,6 @@ export interface Access {
   detection: Detection
   /** The bound on concurrent sessions or processes. */
   capacity: Capacity
+  /** Whose tasks are whose. */
+  tasks: TaskOwners
 }

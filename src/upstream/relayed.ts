@@ -8,8 +8,10 @@ import { EMPTY, type Json } from '../rpc/splice.js'
 import type { Detection } from './era/detection.js'
 import { callFault, contradicts, errorIn, refusedCall, worthRepeating } from './failure.js'
 import { ASK_WITHIN } from './lanes.js'
+import { Revision } from './revision.js'
 import { SessionCheck } from './session-check.js'
 import { doubtIn } from './session-loss.js'
+import type { TaskOwners } from './task-owners.js'
 import { channelError, overLimit, undecodedIn } from './transport/answers.js'
 import { ChannelError } from './transport/channel.js'
 import { Cookies } from './transport/cookies.js'
@@ -21,14 +23,22 @@ const DISCOVER = 'server/discover'
 const MIRRORED = /^mcp-(?:name|param-)/
 
 /** Describes a server to the relay: its address, its era, and what its failures mean. */
-export function relayedBy(transport: HttpTransport, detection: Detection, clientInfo: Json): Relayed {
+export function relayedBy(
+  transport: HttpTransport,
+  detection: Detection,
+  tasks: TaskOwners,
+  clientInfo: Json,
+): Relayed {
   const { origin } = transport
   const { url, headers, dispatcher, redirects, lanes } = origin
+  const revision = new Revision(tasks)
   return {
     url,
     headers,
     dispatcher,
     redirects,
+    tasks,
+    revising: (principal, request) => revision.of(principal, request),
     get bodyLimit() {
       return origin.bodyLimit
     },

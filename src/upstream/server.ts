@@ -19,12 +19,14 @@ import { ModernHalf } from './modern/half.js'
 import { keepListening } from './modern/keep-listening.js'
 import type { ServerBounds, ServerOptions } from './options.js'
 import { relayedBy } from './relayed.js'
+import { TaskOwners } from './task-owners.js'
 import { HttpTransport } from './transport/http.js'
 
 export class Server implements Upstream {
   readonly #options: ServerOptions
   readonly #detection: Detection
   readonly #capacity: Capacity
+  readonly #tasks: TaskOwners
   readonly #legacy: LegacyHalf
   readonly #modern: ModernHalf
   #met = false
@@ -50,7 +52,8 @@ export class Server implements Upstream {
       shared: replicas && new SharedVerdicts({ records: replicas.records, server: name, transport, fallback }),
     })
     this.#capacity = new Capacity(options, this.#detection)
-    const access = { detection: this.#detection, capacity: this.#capacity }
+    this.#tasks = new TaskOwners(options)
+    const access = { detection: this.#detection, capacity: this.#capacity, tasks: this.#tasks }
     this.#legacy = new LegacyHalf(options, access)
     this.#modern = new ModernHalf(options, access)
     this.#unsubscribe = replicas?.hear(name, {
@@ -119,7 +122,9 @@ export class Server implements Upstream {
   /** The access of the relay; undefined if the server is not reached over Streamable HTTP. */
   get relayed(): Relayed | undefined {
     const { transport, clientInfo } = this.#options
-    return transport instanceof HttpTransport ? relayedBy(transport, this.#detection, clientInfo) : undefined
+    return transport instanceof HttpTransport
+      ? relayedBy(transport, this.#detection, this.#tasks, clientInfo)
+      : undefined
   }
 
   /** Applies other bounds and time limits. Sessions, processes and calls go on. */
@@ -127,6 +132,7 @@ export class Server implements Upstream {
     const { transport, fallback, lengths } = Object.assign(this.#options, bounds)
     this.#capacity.change()
     this.#legacy.change()
+    this.#tasks.change(this.#options.share)
     if (!lengths) return
     transport.limit?.(lengths)
     fallback?.limit?.(lengths)

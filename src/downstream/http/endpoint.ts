@@ -190,7 +190,7 @@ class Endpoint {
     const headers = readHeaders(request.raw)
     const { received } = headers
     const body = request.body as Buffer | undefined
-    const passing = again && relay?.modern(received, body)
+    const passing = again && relay?.modern(received, body, request.principal)
     if (relay && passing) {
       relay.pass({ request, reply, passing, refusing, fallback: again })
       return undefined
@@ -228,6 +228,7 @@ class Endpoint {
     }
     const version = versionHeader(readHeaders(request.raw).received)
     if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
+    await relay.asked(message, request.principal)
     this.#legacy.relay(message, { request, reply, again: undefined })
   }
 

@@ -14,9 +14,12 @@ import { isModern, legacyRevision } from '../../protocol/eras.js'
 import { decodeValue, type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { callerOf } from '../../protocol/listed.js'
 import { methodTraits } from '../../protocol/methods.js'
-import type { Relayed } from '../../protocol/upstream.js'
+import { concernsTasks, mayConcernTasks } from '../../protocol/owned-tasks.js'
+import type { Relayed, Revise } from '../../protocol/upstream.js'
+import type { Message } from '../../rpc/message.js'
 import { headerOf } from '../../texts/headers.js'
 import { CallLogEntry, subject } from '../call-log.js'
+import { readBatch } from '../legacy/batch.js'
 import { type Logger, tell } from '../logger.js'
 import { traceHeaders } from './headers.js'
 import { RelayedList } from './relayed-list.js'
@@ -46,7 +49,7 @@ export interface RelayOptions {
 }
 
 /** The part of the relay that an endpoint uses. */
-export type RelayAt = Pick<Relay, 'ready' | 'modern' | 'takesSession' | 'endOurs' | 'pass'>
+export type RelayAt = Pick<Relay, 'ready' | 'modern' | 'takesSession' | 'asked' | 'revising' | 'endOurs' | 'pass'>
 
 /** The relay of one server. */
 export class Relay {
@@ -85,13 +88,15 @@ export class Relay {
   /**
    * What the relay needs to know about a modern request, by its headers; undefined if the request must not be relayed.
    */
-  modern(received: ReceivedHeaders, body: Uint8Array | undefined): Passing | undefined {
+  modern(received: ReceivedHeaders, body: Uint8Array | undefined, principal: string): Passing | undefined {
     if (this.#options.relayed.speaks() !== 'modern' || !isModern(versionHeader(received))) return undefined
     const method = single(received, 'mcp-method')
     // The bridge may have to change the server's answer to `server/discover`.
     if (method === 'server/discover' || this.#options.keeps?.(method ?? '')) return undefined
     const name = single(received, 'mcp-name')
     if (this.#options.isOurs?.(name, body)) return undefined
+    // Tasks belong to their callers, and headers do not show everything that a server may read in the body.
+    if (body && this.#options.relayed.tasks.tellsApart(principal) && mayConcernTasks(body)) return undefined
     return modernPassing(method ?? 'unknown', name)
   }
 
@@ -103,6 +108,23 @@ export class Relay {
     return open && this.#options.relayed.speaks() === 'legacy'
   }
 
+  /** Looks at a legacy message. Rejects with a Fault if it names a task of another principal. */
+  async asked(message: Message, principal: string): Promise<void> {
+    const { tasks } = this.#options.relayed
+    if (!tasks.tellsApart(principal)) return
+    if (message.kind === 'batch' && readBatch(message).requests.some(concernsTasks))
+      throw new Fault('invalidRequest', 'A batch cannot have requests about tasks: no revision has both')
+    if (message.kind === 'request' && typeof message.params !== 'string' && concernsTasks(message))
+      await tasks.asked(principal, message.method, message.params)
+  }
+
+  /** Revises what answers a legacy message; without one, the answers on a stream of its own. Undefined if nothing has to be. */
+  revising(principal: string, message?: Message): Revise | undefined {
+    const { relayed } = this.#options
+    if (message) return message.kind === 'request' ? relayed.revising(principal, message) : undefined
+    return relayed.revising(principal)
+  }
+
   /** The relay for an endpoint that now belongs to another mount: only sessions that this relay knows continue. */
   get forSessions(): RelayAt {
     return {
@@ -110,6 +132,8 @@ export class Relay {
       modern: () => undefined,
       // An unknown session may be an ended one of the endpoint itself.
       takesSession: (id, principal) => this.sessions.isOf(principal, id, true),
+      asked: (message, principal) => this.asked(message, principal),
+      revising: (principal, message) => this.revising(principal, message),
       endOurs: (id) => this.endOurs(id),
       pass: (relaying) => this.pass(relaying),
     }
@@ -156,7 +180,7 @@ export class Relay {
       record.failed({ fault: Fault.from(error) })
       throw error
     }
-    const { relayed, accountOf, keepAlive } = this.#options
+    const { relayed, accountOf, keepAlive, memory } = this.#options
     const parts = {
       ...relaying,
       record,
@@ -164,6 +188,7 @@ export class Relay {
       list,
       relayed,
       keepAlive,
+      reserve: () => memory.reserve(principal),
       sessions: this.sessions,
       connections: this.#connections,
       account: accountOf?.(request),

@@ -3,6 +3,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
+import type { Reservation } from '../../limits/memory.js'
 import type { Final, UpstreamSpan } from '../../protocol/call.js'
 import { idIn, isSilent, messageIn } from '../../protocol/classify.js'
 import { type HttpRefusal, refusalOf } from '../../protocol/refusal.js'
@@ -19,6 +20,7 @@ import { isEvents, type RelayedHeaders, sentBack } from './relay-headers.js'
 import { awaitMessage, beginsMessage, isMessage, READ_FIRST, readBeginning, responseIn } from './relayed-answer.js'
 import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedList } from './relayed-list.js'
+import { COPIES, revisedBody, revisedEvents } from './relayed-revision.js'
 import {
   discard,
   type Passing,
@@ -29,7 +31,7 @@ import {
 } from './relayed-sending.js'
 import type { RelayedSessions } from './relayed-sessions.js'
 import { RelayedStream, type StreamOwner } from './relayed-stream.js'
-import { type ErrorRendering, refuse, sendWhole } from './replies.js'
+import { type ErrorRendering, refuse, sendWhole, whenOver } from './replies.js'
 
 /** A request that is relayed. */
 export interface Relaying {
@@ -47,6 +49,8 @@ interface Parts extends Relaying, SendingParts {
   list: RelayedList | undefined
   /** Milliseconds between keep-alive comments on a stream. */
   keepAlive: number
+  /** Reserves memory for an answer that is revised. */
+  reserve(): Reservation
   sessions: RelayedSessions
 }
 
@@ -182,14 +186,16 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   }
 
   #pass({ statusCode, headers, body: stream }: RelayedResponse): void {
-    const { relayed, request } = this.#parts
+    const { relayed, request, reply } = this.#parts
     if (statusCode < 300 && isEvents(headers)) {
       const unusable = relayed.unusable(headers, 0)
       if (unusable) return this.#drop(stream, unusable)
       return this.#isSilent ? this.#sendEventsIfAny(stream) : this.#sendEvents(stream)
     }
     if (statusCode < 300 && request.method === 'GET') return this.#sayNoStream(stream)
-    readBeginning(stream, READ_FIRST, (error, beginning, whole) => {
+    const { revise } = this.passing
+    if (revise) this.#reserveFor(stream)
+    readBeginning(stream, revise ? relayed.bodyLimit : READ_FIRST, (error, beginning, whole) => {
       if (error) return this.failed(error)
       const length = Math.max(beginning.length, Number(headerOf(headers, 'content-length') ?? 0))
       const unusable = statusCode < 300 && this.id !== undefined && length > 0 && relayed.unusable(headers, length)
@@ -201,11 +207,32 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
           refusalOf(statusCode, (name) => headerOf(headers, name), bytes.toString('utf8')),
           bytes,
         )
-      } else if (whole) this.#sendWhole(statusCode, headers, bytes)
+      } else if (whole && revise)
+        revisedBody(bytes, revise).then(
+          (revised) => (reply.raw.destroyed ? reply.hijack() : this.#sendWhole(statusCode, headers, revised)),
+          this.failed.bind(this),
+        )
+      else if (whole) this.#sendWhole(statusCode, headers, bytes)
       else if (this.#isSilent && !beginsMessage(bytes)) {
         discard(stream)
         this.#accept()
       } else this.#sendLarge(stream, statusCode, headers)
+    })
+  }
+
+  /** Reserves memory for an answer that is read as a whole. Ends the answer if there is none. */
+  #reserveFor(stream: Readable): void {
+    const reservation = this.#parts.reserve()
+    whenOver(this.#parts.reply, () => reservation.end())
+    let length = 0
+    stream.on('data', (chunk: Buffer) => {
+      length += chunk.length
+      try {
+        reservation.mustResize(length * COPIES)
+      } catch (error) {
+        this.#fault ??= Fault.from(error)
+        stream.destroy(this.#fault)
+      }
     })
   }
 
@@ -427,7 +454,10 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
         messages?.chunk(chunk)
         list?.chunk(chunk)
       })
-    const stream = new RelayedStream(source, this.#parts, this)
+    const { relayed, reserve } = this.#parts
+    const { revise } = this.passing
+    const passed = revise ? revisedEvents(source, { revise, limit: relayed.bodyLimit, reservation: reserve() }) : source
+    const stream = new RelayedStream(passed, this.#parts, this)
     this.#stream = stream
     if (this.#draining) stream.drain()
     else if (this.#fault) stream.finish()

@@ -10,7 +10,7 @@ import type { RelayedRecorder } from '../../ports/recorder.js'
 import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../protocol/account.js'
 import type { Era } from '../../protocol/eras.js'
 import type { TraceContext } from '../../protocol/trace.js'
-import type { Relayed, SessionCookies } from '../../protocol/upstream.js'
+import type { Relayed, Revise, SessionCookies } from '../../protocol/upstream.js'
 import type { Id } from '../../rpc/message.js'
 import { headerOf } from '../../texts/headers.js'
 import type { Signal } from '../../time/hang-up.js'
@@ -31,6 +31,8 @@ export interface Passing {
   opens: boolean
   /** It continues a call in progress: the client answers a request of the server. */
   goesOn?: boolean
+  /** Revises the results in the answer; undefined if it passes unchanged. */
+  revise?: Revise | undefined
   /** The id of the request of the server that it answers. */
   answers?: Id | undefined
 }

@@ -78,7 +78,8 @@ export class SessionRequests {
     if (id !== undefined && !session && relay && (await relay.takesSession(id, request.principal))) {
       if (method === 'DELETE' && relay.endOurs(id)) reply.code(200).send()
       else {
-        const passing = { era: 'legacy', method, endless: method === 'GET', opens: false } as const
+        const revise = method === 'GET' ? relay.revising(request.principal) : undefined
+        const passing = { era: 'legacy', method, endless: method === 'GET', opens: false, revise } as const
         relay.pass({ request, reply, passing, refusing })
       }
       return
@@ -156,7 +157,8 @@ export class SessionRequests {
     const { relay, refusing } = this.#options
     const text = textWithoutAbsent(message)
     if (text !== undefined) request.body = Buffer.from(text)
-    relay?.pass({ request, reply, passing: { ...passingOf(message), ...more }, refusing, fallback: again })
+    const passing = { ...passingOf(message), revise: relay?.revising(request.principal, message), ...more }
+    relay?.pass({ request, reply, passing, refusing, fallback: again })
   }
 
   /** Continues a session that another replica has left. Throws a Fault if there is no room for it. */

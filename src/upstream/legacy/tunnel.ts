@@ -12,7 +12,15 @@ import type { LegacyRevision } from '../../protocol/eras.js'
 import { negotiated } from '../../protocol/legacy-server.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { declaredBy } from '../../protocol/offered.js'
-import type { AboutMessage, DeliveryKind, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
+import { concernsTasks } from '../../protocol/owned-tasks.js'
+import type {
+  AboutMessage,
+  DeliveryKind,
+  Revise,
+  SayTunnelled,
+  Tunnel,
+  TunnelListener,
+} from '../../protocol/upstream.js'
 import {
   type Id,
   idKey,
@@ -35,8 +43,10 @@ import { nameIn } from '../lane.js'
 import { LOG } from '../log-reader.js'
 import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
+import type { Revision } from '../revision.js'
 import { SessionCheck } from '../session-check.js'
 import type { Loss } from '../session-loss.js'
+import type { TaskOwners } from '../task-owners.js'
 import { ChannelError } from '../transport/channel.js'
 import { sendOpening } from './handshake.js'
 import { OrderedDelivery } from './ordered-delivery.js'
@@ -54,6 +64,9 @@ export interface TunnelOptions {
   onEnd: (error: ChannelError | undefined, lost: boolean) => void
   /** Called when the channel is closed. */
   onClosed: () => void
+  /** Whose tasks are whose, and which answers are revised. */
+  tasks: TaskOwners
+  revision: Revision
   /** Encodes the server's own requests and notifications for the client; unchanged by default. */
   write?: ((message: Request | Notification) => Wire) | undefined
 }
@@ -131,6 +144,11 @@ export class DirectTunnel implements Tunnel, Owner {
   }
 
   async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
+    const { principal, tasks, revision } = this.#options
+    const { method, params } = request
+    if (typeof params !== 'string' && tasks.tellsApart(principal) && concernsTasks(request))
+      await tasks.asked(principal, method, params)
+    const revise = revision.of(principal, request)
     this.#peer.lastUsed = performance.now()
     const exchange = this.#peer.beginExchange(this.#options.principal)
     exchange.number = call
@@ -160,9 +178,11 @@ export class DirectTunnel implements Tunnel, Owner {
         if (turn) await turn
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
-          const text = responseMessage(request.id, arrival)
+          const answer = revise ? await revised(arrival, revise) : arrival
+          const { source, payload } = answer.outcome
+          const text = responseMessage(request.id, answer)
           // Awaited here, because messages that arrived after the answer are sent when this function ends.
-          return await say({ text, answer: arrival, dropped: exchange.dropped, origin: arrival.outcome.source })
+          return await say({ text, answer, dropped: exchange.dropped, origin: payload?.edits ? payload : source })
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
         const received = typeof arrival.params === 'string' ? undefined : arrival.params
@@ -363,6 +383,13 @@ export class DirectTunnel implements Tunnel, Owner {
     const { onClosed } = this.#options
     this.#peer.channel.close().then(onClosed, onClosed)
   }
+}
+
+async function revised(answer: Response, revise: Revise): Promise<Response> {
+  const { kind, payload } = answer.outcome
+  if (kind !== 'result' || !payload) return answer
+  const changed = await revise(payload)
+  return changed === payload ? answer : { ...answer, outcome: { ...answer.outcome, payload: changed } }
 }
 
 /** Whether a server offers a method, by its answer to `initialize`. */

@@ -71,6 +71,7 @@ export class ModernHalf implements Half {
   readonly #options: ServerOptions
   readonly #isProgram: boolean
   readonly #channels: ModernChannels
+  readonly #owned: Access['tasks']
   readonly #tools = new Recent<ToolCache>({ dropped: (cache) => cache.close() })
   readonly #headers = new Recent<Headers>()
   /** Changes from other replicas, which are not reported to the replicas again. */
@@ -80,9 +81,12 @@ export class ModernHalf implements Half {
     this.#options = options
     this.#isProgram = options.transport.kind === 'stdio'
     this.#channels = new ModernChannels(options, access)
+    this.#owned = access.tasks
     const half = this
-    this.handle = async function answerFromModern(call) {
-      const { signal, method } = call
+    this.handle = async function answerFromModern(asked) {
+      const { signal, method } = asked
+      const concernsTasks = method === LISTEN || method.startsWith('tasks/')
+      const call = concernsTasks ? await half.#ofOwnTasks(asked) : asked
       const isTool = method === CALL_TOOL
       /** The tools have been listed again, because the tool was not as known. */
       let isListedAgain = false
@@ -126,6 +130,7 @@ export class ModernHalf implements Half {
           exchange.endExchange()
           exchange = undefined
           if (method === 'tools/list') return half.#listed(peer, call, last)
+          if (last.kind === 'result' && last.type === 'task') return half.#created(call, last)
           if (last.kind !== 'error') return last
           throwIfContradictory(call, last)
           if (last.error.code !== HEADER_MISMATCH || !mirrors || attempt > 0 || isListedAgain) return last
@@ -197,6 +202,20 @@ export class ModernHalf implements Half {
     this.#tellOthers(call, method, params)
     const told = relayed(call, method, params)
     return told && call.tell(told)
+  }
+
+  /** A call about tasks of its caller. Rejects with a Fault if it names one of somebody else. */
+  async #ofOwnTasks(call: Call): Promise<Call> {
+    if (!this.#owned.tellsApart(call.principal)) return call
+    const params = await this.#owned.asked(call.principal, call.method, call.params)
+    return params === call.params ? call : { ...call, params }
+  }
+
+  /** Remembers whose task a call has become. */
+  async #created(call: Call, reply: Final): Promise<Final> {
+    const taskId = reply.kind === 'result' ? stringUnder(reply.result, 'taskId') : undefined
+    if (taskId !== undefined && this.#owned.tellsApart(call.principal)) await this.#owned.keep(call.principal, taskId)
+    return reply
   }
 
   /** Takes a list of tools. */
