@@ -45,6 +45,8 @@ export const LOG_EVENTS = {
   log_message_dropped: 'A log message of a server was dropped: it belongs to no call.',
   notification_failed: 'A notification of a client could not be delivered to a server.',
   session_continued: 'This replica continues the session of a legacy client, because its replica has shut down.',
+  output_schemas_omitted:
+    'A legacy server lists tools with an `outputSchema` that validators cannot compile, such as one with a `$ref` to nothing. Legacy clients get these tools without it, because some refuse the whole list. Once for each tool.',
   session_reopened: 'A server lost the session of a legacy client on stdio or HTTP+SSE. The bridge opened another one.',
   session_reopen_failed: 'An attempt to open another session failed.',
   setting_not_restored:

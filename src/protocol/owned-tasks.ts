@@ -20,15 +20,6 @@ export function concernsTasks({ method, params }: Pick<Request, 'method' | 'para
   return method.startsWith('tasks/') || (typeof params !== 'string' && has(params, 'task'))
 }
 
-/** The texts in a body of JSON without which it names no task and declares no support: also if letters are escaped. */
-const MARKS = ['task', '\\u006', '\\u007']
-
-/** Whether the unparsed body of a modern request may name a task, or may make one. */
-export function mayConcernTasks(body: Uint8Array): boolean {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-  return MARKS.some((mark) => bytes.includes(mark))
-}
-
 /** The id of the task that a result creates: of 2025-11-25 in a member of its own, of the extension in the result itself. */
 export function createdTask(result: Payload): string | undefined {
   const task = objectIn(result, 'task')

@@ -2,6 +2,7 @@
 import type { Handler, Notice } from '../protocol/call.js'
 import type { Capacity } from './capacity.js'
 import type { Detection } from './era/detection.js'
+import type { Revision } from './revision.js'
 import type { TaskOwners } from './task-owners.js'
 
 export interface Half {
@@ -24,4 +25,6 @@ export interface Access {
   capacity: Capacity
   /** Whose tasks are whose. */
   tasks: TaskOwners
+  /** Which answers are revised in sessions of the server itself. */
+  revision: Revision
 }

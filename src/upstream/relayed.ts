@@ -7,11 +7,10 @@ import type { Relayed } from '../protocol/upstream.js'
 import { EMPTY, type Json } from '../rpc/splice.js'
 import type { Detection } from './era/detection.js'
 import { callFault, contradicts, errorIn, refusedCall, worthRepeating } from './failure.js'
+import type { Access } from './half.js'
 import { ASK_WITHIN } from './lanes.js'
-import { Revision } from './revision.js'
 import { SessionCheck } from './session-check.js'
 import { doubtIn } from './session-loss.js'
-import type { TaskOwners } from './task-owners.js'
 import { channelError, overLimit, undecodedIn } from './transport/answers.js'
 import { ChannelError } from './transport/channel.js'
 import { Cookies } from './transport/cookies.js'
@@ -26,12 +25,11 @@ const MIRRORED = /^mcp-(?:name|param-)/
 export function relayedBy(
   transport: HttpTransport,
   detection: Detection,
-  tasks: TaskOwners,
+  { tasks, revision }: Pick<Access, 'tasks' | 'revision'>,
   clientInfo: Json,
 ): Relayed {
   const { origin } = transport
   const { url, headers, dispatcher, redirects, lanes } = origin
-  const revision = new Revision(tasks)
   return {
     url,
     headers,

@@ -19,6 +19,7 @@ import { ModernHalf } from './modern/half.js'
 import { keepListening } from './modern/keep-listening.js'
 import type { ServerBounds, ServerOptions } from './options.js'
 import { relayedBy } from './relayed.js'
+import { Revision } from './revision.js'
 import { TaskOwners } from './task-owners.js'
 import { HttpTransport } from './transport/http.js'
 
@@ -27,6 +28,7 @@ export class Server implements Upstream {
   readonly #detection: Detection
   readonly #capacity: Capacity
   readonly #tasks: TaskOwners
+  readonly #revision: Revision
   readonly #legacy: LegacyHalf
   readonly #modern: ModernHalf
   #met = false
@@ -53,7 +55,13 @@ export class Server implements Upstream {
     })
     this.#capacity = new Capacity(options, this.#detection)
     this.#tasks = new TaskOwners(options)
-    const access = { detection: this.#detection, capacity: this.#capacity, tasks: this.#tasks }
+    this.#revision = new Revision(this.#tasks, options)
+    const access = {
+      detection: this.#detection,
+      capacity: this.#capacity,
+      tasks: this.#tasks,
+      revision: this.#revision,
+    }
     this.#legacy = new LegacyHalf(options, access)
     this.#modern = new ModernHalf(options, access)
     this.#unsubscribe = replicas?.hear(name, {
@@ -123,7 +131,7 @@ export class Server implements Upstream {
   get relayed(): Relayed | undefined {
     const { transport, clientInfo } = this.#options
     return transport instanceof HttpTransport
-      ? relayedBy(transport, this.#detection, this.#tasks, clientInfo)
+      ? relayedBy(transport, this.#detection, { tasks: this.#tasks, revision: this.#revision }, clientInfo)
       : undefined
   }
 
@@ -214,6 +222,7 @@ export class Server implements Upstream {
 
   async close(hurry = false): Promise<void> {
     this.#capacity.close()
+    this.#revision.close()
     this.#unsubscribe?.()
     const all = [this.#detection, this.#legacy, this.#modern]
     // Channels without an owner, such as that of a probe in progress, end with the transport.

@@ -14,10 +14,10 @@ import { duplicateKey, edit, has, objectIn, type Payload, stringUnder, value } f
 import type { ServerOptions } from './options.js'
 
 /** Most tasks of a server whose owners are remembered; milliseconds for which replicas remember one after its last use. */
-export const MAX_OWNED_TASKS = 10_000
-const KEPT = 24 * 3_600_000
+const MAX_OWNED_TASKS = 10_000
+const TASK_KEPT = 24 * 3_600_000
 /** Milliseconds after which a task in use is written to the shared store again. */
-const RENEW = KEPT / 4
+const TASK_RENEWED = TASK_KEPT / 4
 
 /** A task and its owner. */
 interface OwnedTask extends Occupant {
@@ -85,7 +85,7 @@ export class TaskOwners implements OwnedTasks {
     const task = this.#tasks.get(key)
     if (task) {
       task.idleSince = performance.now()
-      if (task.idleSince - task.shared > RENEW) this.#share(key, task).catch(() => {})
+      if (task.idleSince - task.shared > TASK_RENEWED) this.#share(key, task).catch(() => {})
       return true
     }
     const { name } = this.#options
@@ -115,7 +115,7 @@ export class TaskOwners implements OwnedTasks {
 
   async #share(key: string, task: OwnedTask): Promise<void> {
     task.shared = performance.now()
-    await this.#records?.remember('task', `${this.#options.name} ${key}`, '1', KEPT)
+    await this.#records?.remember('task', `${this.#options.name} ${key}`, '1', TASK_KEPT)
   }
 
   get #records(): SharedStore | undefined {

@@ -14,7 +14,7 @@ import { isModern, legacyRevision } from '../../protocol/eras.js'
 import { decodeValue, type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { callerOf } from '../../protocol/listed.js'
 import { methodTraits } from '../../protocol/methods.js'
-import { concernsTasks, mayConcernTasks } from '../../protocol/owned-tasks.js'
+import { concernsTasks } from '../../protocol/owned-tasks.js'
 import type { Relayed, Revise } from '../../protocol/upstream.js'
 import type { Message } from '../../rpc/message.js'
 import { headerOf } from '../../texts/headers.js'
@@ -29,6 +29,9 @@ import { type RelayedBounds, RelayedSessions, type RelayedSessionsOptions } from
 import { whenOver } from './replies.js'
 
 export type { Passing } from './relayed-sending.js'
+
+/** The texts in a body of JSON without which it names no task and declares no support: also if letters are escaped. */
+const OF_TASKS = ['task', '\\u006', '\\u007']
 
 /** Options of the relay of one server. */
 export interface RelayOptions {
@@ -271,6 +274,12 @@ export class Relay {
 function modernPassing(method: string, name: string | undefined): Passing {
   const { endless = false } = methodTraits(method)
   return { era: 'modern', method, ...(name && subject(method, decoded(name))), endless, opens: false }
+}
+
+/** Whether the unparsed body of a modern request may name a task, or may make one. */
+function mayConcernTasks(body: Uint8Array): boolean {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
+  return OF_TASKS.some((mark) => bytes.includes(mark))
 }
 
 /** The decoded value of a header. An invalid value stays unchanged, because the server will refuse it. */

@@ -20,7 +20,7 @@ import { isEvents, type RelayedHeaders, sentBack } from './relay-headers.js'
 import { awaitMessage, beginsMessage, isMessage, READ_FIRST, readBeginning, responseIn } from './relayed-answer.js'
 import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedList } from './relayed-list.js'
-import { COPIES, revisedBody, revisedEvents } from './relayed-revision.js'
+import { REVISED_COPIES, revisedBody, revisedEvents } from './relayed-revision.js'
 import {
   discard,
   type Passing,
@@ -228,7 +228,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     stream.on('data', (chunk: Buffer) => {
       length += chunk.length
       try {
-        reservation.mustResize(length * COPIES)
+        reservation.mustResize(length * REVISED_COPIES)
       } catch (error) {
         this.#fault ??= Fault.from(error)
         stream.destroy(this.#fault)

@@ -11,11 +11,11 @@ import { encodeEvent, SseDecoder } from '../../rpc/sse.js'
 
 /** Where an event ends, and the bytes of the longest such separator. */
 const SEPARATOR = /\r\n\r\n|\n\r\n|\r\r|\n\n/g
-const LONGEST = 4
+const LONGEST_SEPARATOR = 4
 /** Lines of an event that are kept when its data is replaced. */
 const OTHER_FIELDS = /^(?:id|retry)(?::[^\r\n]*)?$/gm
 /** An answer is in memory as received, as read, and as sent. */
-export const COPIES = 3
+export const REVISED_COPIES = 3
 
 /** The body of an answer, revised; the same bytes if nothing changes or if it is no message. */
 export async function revisedBody(bytes: Buffer, revise: Revise): Promise<Buffer> {
@@ -75,12 +75,12 @@ class Revision extends Transform {
         await this.#endEvent()
         start = end
       }
-      this.#before = text.slice(Math.max(offset + start, text.length - LONGEST + 1))
+      this.#before = text.slice(Math.max(offset + start, text.length - LONGEST_SEPARATOR + 1))
     }
     this.#event.push(chunk.subarray(start))
     if (this.#event.length > limit) this.#isOver = true
     if (this.#isOver) this.#pass()
-    else reservation.mustResize(this.#event.length * COPIES)
+    else reservation.mustResize(this.#event.length * REVISED_COPIES)
   }
 
   /** Passes on what has been gathered, as received. */

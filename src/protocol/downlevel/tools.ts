@@ -6,12 +6,14 @@ import {
   edit,
   has,
   type Json,
+  mapElements,
   objectIn,
   opens,
   type Payload,
   parseObject,
   raw,
   stringUnder,
+  textUnder,
   value,
   write,
 } from '../../rpc/splice.js'
@@ -38,6 +40,19 @@ export function listedTool(tool: Payload, to: Downlevel): Payload | undefined {
     names.add(name)
     return true
   })
+}
+
+/**
+ * A list of tools without output schemas that validators cannot compile, for clients of the server's own revision. `lost` is
+ * called with the name of each tool that loses its schema.
+ */
+export function withSoundOutputs(result: Payload, lost: (tool: string) => void): Payload {
+  const tools = mapElements(result, 'tools', (tool) => {
+    if (opens(tool, 'outputSchema') !== '{' || soundness(value(tool, 'outputSchema'))) return tool
+    lost(textUnder(tool, 'name'))
+    return edit(tool, { outputSchema: undefined })
+  })
+  return tools === undefined ? result : edit(result, { tools })
 }
 
 /** A tool in a sampling request. Its results do not pass through here, so its `outputSchema` cannot be wrapped. */

@@ -9,7 +9,6 @@ import { credentialOf, openingFault } from '../failure.js'
 import type { Access } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
-import { Revision } from '../revision.js'
 import { ChannelError } from '../transport/channel.js'
 import { DirectTunnel, type TunnelOptions } from './tunnel.js'
 
@@ -26,7 +25,6 @@ interface TunnelOccupant extends Occupant {
 export class Tunnels {
   readonly #options: ServerOptions
   readonly #access: Access
-  readonly #revision: Revision
   /** Channels that have not ended. */
   readonly #peers = new Set<Peer>()
   #closed = false
@@ -34,7 +32,6 @@ export class Tunnels {
   constructor(options: ServerOptions, access: Access) {
     this.#options = options
     this.#access = access
-    this.#revision = new Revision(access.tasks)
   }
 
   /**
@@ -143,7 +140,7 @@ export class Tunnels {
     options: Opening,
   ): Promise<DirectTunnel> {
     const { timeouts, log, accounts } = this.#options
-    const { detection, capacity, tasks } = this.#access
+    const { detection, capacity, tasks, revision } = this.#access
     const { occupancy } = capacity
     const { principal } = sender
     peer.headers = credentialOf(sender)
@@ -156,7 +153,7 @@ export class Tunnels {
     const onClosed = () => this.#peers.delete(peer)
     const { initialize: timeout, start } = timeouts
     return DirectTunnel.open(peer, opening, {
-      ...{ principal, timeout, start, log, onEnd, onClosed, tasks, revision: this.#revision },
+      ...{ principal, timeout, start, log, onEnd, onClosed, tasks, revision },
       ...options,
     })
   }
