@@ -1,6 +1,6 @@
 /** The transport to servers in the same process: passes messages as objects, as InMemoryTransport of the SDKs does. */
 
-import { type Memory, unlimited } from '../../limits/memory.js'
+import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../limits/memory.js'
 import type { Serve, SdkTransport as ServerEnd } from '../../ports/transport.js'
 import { Outline } from '../../rpc/outline.js'
 import { Lanes } from '../lanes.js'
@@ -69,6 +69,9 @@ class InProcessChannel implements Channel {
   readonly #onGone: () => void
   readonly #messages: Slices<Uint8Array>
   #receiver: Receiver | undefined
+  /** Bytes of messages that wait because the server sends more without waiting for room. */
+  #held = 0
+  readonly #reservation: Reservation
   /** Messages for a server that has not started to read. */
   #early: string[] | undefined = []
   /** Senders that wait until their messages have been delivered. */
@@ -80,8 +83,15 @@ class InProcessChannel implements Channel {
     this.lanes = options.isShared ? new Lanes(this.memory) : undefined
     this.#options = options
     this.#onGone = onGone
+    this.#reservation = this.memory.reserve(NOBODY, SMALL)
     this.#messages = new Slices(
-      (bytes) => this.#receiver?.receive([bytes], undefined),
+      (bytes) => {
+        if (this.#held > 0) {
+          this.#held -= bytes.length
+          this.#reservation.resize(this.#held)
+        }
+        this.#receiver?.receive([bytes], undefined)
+      },
       () => this.#goOn(),
     )
     this.end = {
@@ -136,7 +146,19 @@ class InProcessChannel implements Channel {
       this.#receiver?.dropped(new Outline([bytes]), undefined, new ChannelError(why, { protocol: true }))
       return Promise.resolve()
     }
+    if (this.#messages.busy) {
+      if (this.#reservation.resize(this.#held + bytes.length)) {
+        this.#receiver?.dropped(new Outline([bytes]), undefined)
+        return this.#room()
+      }
+      this.#held += bytes.length
+    }
     this.#messages.deliver([bytes])
+    return this.#room()
+  }
+
+  /** Resolves when no message waits. */
+  #room(): Promise<void> {
     return this.#messages.busy ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve()
   }
 
@@ -149,6 +171,7 @@ class InProcessChannel implements Channel {
     if (this.#over) return
     this.#over = true
     const last = () => {
+      this.#reservation.end()
       this.#goOn()
       const ended = error ?? new ChannelError('The channel is closed')
       // As with a program, rejections of earlier messages arrive first.
