@@ -61,7 +61,8 @@ export function elapsed(call: Timed, now: number): number | undefined {
 export function phasesOf(call: Timed & Pick<CallView, 'events' | 'upstreamMs'>, now: number): CallPhase[] {
   const end = elapsed(call, now) ?? Math.max(0, now - call.at)
   const { events, upstreamMs } = call
-  if (upstreamMs !== undefined && !events.some(isRequestToServer)) return around(upstreamMs, end)
+  const isKnown = events.some((seen) => isRequestToServer(seen) || seen.kind === 'question')
+  if (upstreamMs !== undefined && !isKnown) return around(upstreamMs, end)
   const phases: CallPhase[] = []
   let who: Who = 'bridge'
   let from = 0

@@ -193,6 +193,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
           ...now.map((one) => ({
             ...seen.get(one.name),
             tools: ring.secretArguments.tools.of(one.name),
+            descriptions: ring.secretArguments.tools.descriptionsOf(one.name),
             sessions: ring.openSessions(one.name),
             // Of another bridge, its own tools and sessions.
             ...one,

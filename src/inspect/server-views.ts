@@ -20,6 +20,8 @@ export interface ServerNow extends ServerStatus {
   sessions?: SessionCounts | undefined
   /** The names of its tools, if listed. */
   tools?: readonly string[] | undefined
+  /** The first words of their descriptions, by name. */
+  descriptions?: Readonly<Record<string, string>> | undefined
   /** Messages outside of calls, with their texts. */
   messages?: readonly Of<'message'>[] | undefined
 }

@@ -1,4 +1,5 @@
 /** The page of the inspector: the traffic of the bridge, with both sides of every call. */
+import { signal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
@@ -38,21 +39,25 @@ import {
 } from './state.js'
 import { Refused, Servers, Sessions } from './tables.js'
 import { Tip } from './tip.js'
+import { waitingQuestions } from './try/calling.js'
 import { Try } from './try/try.js'
 
 const TITLES = { calls: 'Calls', servers: 'Servers', sessions: 'Sessions', refused: 'Refused', try: 'Try' } as const
 const ERAS: readonly string[] = ['modern', 'legacy']
 /** Milliseconds between two counts for screen readers. */
 const ALOUD = 10_000
+/** On a narrow screen, whether the buttons and lists of the header are shown. */
+const toolsOpen = signal(false)
 
 function App() {
   const isSplit = place.value === 'calls' && selected.value !== undefined
   return html`
-    <header class="top">
+    <header class=${toolsOpen.value ? 'top opened' : 'top'}>
       <h1>mcp-bridge</h1>
       <${Connection} />
+      <button type="button" class="more" aria-expanded=${toolsOpen.value ? 'true' : 'false'} onClick=${toggleTools}>More</button>
       <nav aria-label="Views">
-        ${PLACES.map((one) => html`<a href=${addressOf(one)} aria-current=${place.value === one ? 'page' : undefined}>${TITLES[one]}</a>`)}
+        ${PLACES.map((one) => html`<a href=${addressOf(one)} aria-current=${place.value === one ? 'page' : undefined}>${TITLES[one]}${one === 'try' && html`<${Waiting} />`}</a>`)}
       </nav>
       <div class="buttons">
         ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Resume' : 'Pause'}</button>`}
@@ -133,7 +138,7 @@ function Filters() {
         const { [choice]: value = '' } = choices.value
         const values = value === '' || known.includes(value) ? known : [value, ...known]
         return html`
-          <select aria-label=${choice} value=${value} onChange=${(event: Event) => set(choice, (event.currentTarget as HTMLSelectElement).value)}>
+          <select aria-label=${choice} class=${value === '' ? 'all' : ''} value=${value} onChange=${(event: Event) => set(choice, (event.currentTarget as HTMLSelectElement).value)}>
             <option value="">${choice}: all</option>
             ${values.map((one) => html`<option value=${one} selected=${one === value}>${choice === 'bridge' ? bridgeWords(one) : shown(one)}</option>`)}
           </select>
@@ -152,6 +157,16 @@ function bridgeWords(bridge: string): string {
     shown(name.replace(` (${bridge})`, '')),
   )
   return servers.length === 0 ? shown(bridge) : `${servers.join(', ')} (${shown(bridge)})`
+}
+
+/** How many questions wait for the person. */
+function Waiting() {
+  const { length } = waitingQuestions.value
+  return length > 0 && html` <span class="status asks">${length === 1 ? '1 question' : `${length} questions`}</span>`
+}
+
+function toggleTools(): void {
+  toolsOpen.value = !toolsOpen.value
 }
 
 function showHelp(): void {

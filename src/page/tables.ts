@@ -12,7 +12,7 @@ import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
 import { cleared, current, now, serversNow, source } from './state.js'
 
-/** Most tool names shown per server. */
+/** Most tool names in a line. */
 const TOOLS = 50
 /** The filter for failed calls. */
 const FAILED = 'status:tool_error,error,fault'
@@ -111,7 +111,7 @@ function Server({ name, now, seen, state = now?.state ?? '' }: ServerProps) {
     ['In progress', now && `${now.calls} calls, and ${now.parked} that wait for the client`],
     ['Open sessions', sessionsIn(now?.sessions ?? openSessions(name))],
     ['Circuit breaker', now && breakerOf(now)],
-    ['Tools', now?.tools && toolsIn(now.tools)],
+    ['Tools', now?.tools && html`<${Tools} names=${now.tools} descriptions=${now.descriptions} />`],
   ]
   const messages = now?.messages ?? seen?.messages ?? []
   return html`
@@ -121,8 +121,10 @@ function Server({ name, now, seen, state = now?.state ?? '' }: ServerProps) {
       ${
         messages.length > 0 &&
         html`
-        <h3>Probes, handshakes and other messages outside calls</h3>
-        ${messages.map((message) => html`<${Raw} message=${message} time=${clock(message.at)} />`)}
+        <details>
+          <summary><h3>Probes, handshakes and other messages outside calls <span class="faint">${messages.length}</span></h3></summary>
+          ${messages.map((message) => html`<${Raw} key=${message.seq} message=${message} time=${clock(message.at)} />`)}
+        </details>
       `
       }
       ${
@@ -175,10 +177,16 @@ function breakerOf({ pause }: ServerNow): string {
   return `open${failures}: calls fail at once for ${duration(pause.ms)}`
 }
 
-/** Number of listed tools of a server, and the first few. */
-function toolsIn(names: readonly string[]): string {
+/** The listed tools of a server: their number and the first few in a line, and all with their descriptions if it is opened. */
+function Tools({ names, descriptions = {} }: Pick<ServerNow, 'descriptions'> & { names: readonly string[] }) {
   const first = names.slice(0, TOOLS).map((name) => shown(name))
-  return `${names.length}: ${first.join(', ')}${names.length > TOOLS ? ', …' : ''}`
+  const about = (name: string) => (Object.hasOwn(descriptions, name) ? descriptions[name] : undefined)
+  return html`
+    <details class="tools">
+      <summary><span>${names.length}: ${first.join(', ')}${names.length > TOOLS ? ', …' : ''}</span></summary>
+      <ul tabindex="0">${names.map((name) => html`<li><b>${shown(name)}</b> <span class="faint">${shown(about(name), 200)}</span></li>`)}</ul>
+    </details>
+  `
 }
 
 export function Sessions() {

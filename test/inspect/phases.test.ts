@@ -113,6 +113,20 @@ const cases: [name: string, told: Told[], phases: string][] = [
     'server 0-20, client 20-80, server 80-99',
   ],
   [
+    'a server asks before it gets the call, for which it was started',
+    [
+      [0, call('begun')],
+      [40, question('parked')],
+      [41, call('ended', { outcome: 'asks', ms: 41, upstreamMs: 36 })],
+      [900, back(2)],
+      [901, question('answered')],
+      [901, message('server', 'out', 'request', 3)],
+      [950, message('server', 'in', 'result', 3)],
+      [960, call('ended', { call: 2, ms: 60, upstreamMs: 50 })],
+    ],
+    'bridge 0-40, client 40-900, bridge 900-901, server 901-950, bridge 950-960',
+  ],
+  [
     'a request is sent again, because the server has lost the session',
     [
       [0, call('begun')],

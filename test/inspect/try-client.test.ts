@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { Inspector } from '../../src/inspect/inspector.js'
 import { completionsOf, connectTry, listOf } from '../../src/inspect/try/client.js'
 import type { JsonRecord, TryClientOptions, TryEvent, TryQuestion } from '../../src/inspect/try/types.js'
+import type { ServerNow, ServerView } from '../../src/inspect/views.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { TOKEN } from '../support/inspector.js'
@@ -18,18 +19,27 @@ async function start(t: Test, { url: address }: { url?: string } = {}) {
     { token: TOKEN, payloads: 'all', callsPerSecond: 500, hide: [], try: true },
     { version: '0.0.0', log: pino({ level: 'silent' }), folder: undefined, mayTry: true },
   )
-  const server = address === undefined ? { command: process.execPath, args: [EVERYTHING, 'stdio'] } : { url: address }
-  const { bridge } = await startBridge(t, server, {}, { inspector, recorder: inspector.recorder })
+  const entry = address === undefined ? { command: process.execPath, args: [EVERYTHING, 'stdio'] } : { url: address }
+  const { bridge } = await startBridge(t, entry, {}, { inspector, recorder: inspector.recorder })
   const url = `${bridge.inspectUrl}/try?server=test`
   const send: TryClientOptions['send'] = ({ headers, ...more }) =>
     fetch(url, { ...more, headers: { ...headers, authorization: `Bearer ${TOKEN}` } })
-  const connect = async (t: Test, revision: string, ask: TryClientOptions['ask'] = answer) => {
+  const connect = async (
+    t: Test,
+    revision: string,
+    ask: TryClientOptions['ask'] = answer,
+    session?: TryClientOptions['session'],
+  ) => {
     const events: TryEvent[] = []
-    const client = await connectTry({ send, revision, ask, on: (event) => events.push(event) })
+    const client = await connectTry({ send, revision, ask, session, on: (event) => events.push(event) })
     t.teardown(() => client.close())
     return { client, events }
   }
-  return { connect }
+  const now = async () => {
+    const answer = await fetch(`${bridge.inspectUrl}/servers`, { headers: { authorization: `Bearer ${TOKEN}` } })
+    return ((await answer.json()) as { servers: (ServerNow & ServerView)[] }).servers[0]
+  }
+  return { connect, server: now }
 }
 
 async function answer({ method }: TryQuestion): Promise<JsonRecord> {
@@ -132,6 +142,30 @@ t.test('headers repeat the arguments that the schema of a tool names', async (t)
     'mcp-param-zone': 'a b',
   })
   await t.rejects(client.call('tools/call', { name: 'mirrored', arguments: args }), /param-header: mcp-param-region/)
+})
+
+t.test('a session that was left goes on, without the calls that ran in it, and with new ids', async (t) => {
+  const { connect, server } = await start(t)
+  const { client, events } = await connect(t, '2025-11-25')
+  const long = { name: 'trigger-long-running-operation', arguments: { duration: 600, steps: 6_000 } }
+  const called = client.call('tools/call', long)
+  called.catch(() => {})
+  await until(() => events.some(({ kind }) => kind === 'progress'), 'the call runs')
+  await client.leave()
+  await t.rejects(called)
+  await until(async () => (await server())?.calls === 0, 'the server has been told that the call is cancelled')
+  const { client: again, events: later } = await connect(t, '2025-11-25', answer, client.session)
+  t.same(again.session, client.session)
+  const { items } = await listOf(again, 'tools')
+  t.ok(items.length > 0)
+  t.equal((await server())?.starts, 1)
+  const ids = (all: readonly TryEvent[]) =>
+    all.flatMap((event) => (event.kind === 'sent' && 'method' in event.message ? [event.message['id']] : []))
+  const first: readonly unknown[] = ids(events).filter((id) => id !== undefined)
+  t.notOk(ids(later).some((id) => first.includes(id)))
+  await again.close()
+  const { client: late } = await connect(t, '2025-11-25', answer, client.session)
+  await t.rejects(late.call('ping'), { message: /Session not found/ })
 })
 
 t.test('completes arguments', async (t) => {

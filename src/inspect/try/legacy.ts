@@ -28,12 +28,16 @@ export async function connectLegacy({
   ask,
   on,
   revision: wanted,
+  session: kept,
   capabilities: declared = capabilitiesOf(wanted),
 }: TryClientOptions): Promise<TryClient> {
-  let last = 0
-  let session: string | undefined
-  let revision: string | undefined
+  // In one session, an id is used once.
+  let last = kept ? Date.now() : 0
+  let session = kept?.id
+  let revision = kept?.revision
   const closing = new AbortController()
+  /** Functions that cancel the requests that run. */
+  const running = new Set<() => Promise<unknown>>()
 
   async function post(message: JsonRecord, signal: AbortSignal, call?: number): Promise<JsonRecord | undefined> {
     const body = { jsonrpc: '2.0', ...message }
@@ -100,17 +104,18 @@ export async function connectLegacy({
     const id = ++last
     // The request must stay open until the server knows of the cancellation.
     const own = new AbortController()
-    const cancel = () => {
+    const cancel = async () => {
       const cancellation = {
         method: 'notifications/cancelled',
         params: { requestId: id, reason: 'cancelled by a person' },
       }
-      post(cancellation, closing.signal)
-        .catch(() => {})
-        .finally(() => own.abort(signal.reason))
+      await post(cancellation, closing.signal).catch(() => {})
+      own.abort(signal.reason)
     }
     signal.throwIfAborted()
-    signal.addEventListener('abort', cancel, { once: true })
+    const onAbort = () => void cancel()
+    signal.addEventListener('abort', onAbort, { once: true })
+    running.add(cancel)
     const cancelled = new Promise<never>((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     })
@@ -118,7 +123,8 @@ export async function connectLegacy({
       const answered = post({ id, method, params }, own.signal, call)
       return (await Promise.race([answered, cancelled])) ?? {}
     } finally {
-      signal.removeEventListener('abort', cancel)
+      running.delete(cancel)
+      signal.removeEventListener('abort', onAbort)
       cancelled.catch(() => {})
     }
   }
@@ -152,14 +158,21 @@ export async function connectLegacy({
     return options.task && isRecord(result['task']) ? followed(result['task'], signal, number) : result
   }
 
-  const opening = { protocolVersion: wanted, capabilities: declared, clientInfo: CLIENT }
-  const opened = await request('initialize', opening, closing.signal, 0)
-  revision = String(opened['protocolVersion'])
-  await post({ method: 'notifications/initialized' }, closing.signal)
+  async function opened(): Promise<TryClient['server']> {
+    const opening = { protocolVersion: wanted, capabilities: declared, clientInfo: CLIENT }
+    const found = await request('initialize', opening, closing.signal, 0)
+    revision = String(found['protocolVersion'])
+    await post({ method: 'notifications/initialized' }, closing.signal)
+    return serverIn(found, found['serverInfo'])
+  }
+
+  const server = kept?.server ?? (await opened())
+  const spoken = revision ?? wanted
   return {
     era: 'legacy',
-    revision,
-    server: serverIn(opened, opened['serverInfo']),
+    revision: spoken,
+    server,
+    session: session === undefined ? undefined : { id: session, revision: spoken, server },
     call,
     async listen() {
       try {
@@ -168,6 +181,10 @@ export async function connectLegacy({
       } catch (error) {
         if (!closing.signal.aborted) throw error
       }
+    },
+    async leave() {
+      await Promise.all([...running].map((cancel) => cancel()))
+      closing.abort(new TryError('The client was closed', undefined, 0))
     },
     async close() {
       const ending = new AbortController()

@@ -136,6 +136,11 @@ export async function connectModern({
     throw new TryError(`The call asked for input more than ${MAX_TRY_INPUTS} times`, undefined, 200)
   }
 
+  /** A call ends with its connection. */
+  async function close(): Promise<void> {
+    closing.abort(new TryError('The client was closed', undefined, 0))
+  }
+
   const found = await call('server/discover')
   const { _meta: meta } = found
   return {
@@ -149,9 +154,8 @@ export async function connectModern({
         if (!closing.signal.aborted) throw error
       })
     },
-    async close() {
-      closing.abort(new TryError('The client was closed', undefined, 0))
-    },
+    leave: close,
+    close,
   }
 }
 

@@ -45,6 +45,8 @@ export interface TryClientOptions {
   send: TrySend
   /** 2026-07-28, or a legacy revision to ask for. */
   revision: string
+  /** An open session to go on with, for a legacy revision. */
+  session?: TrySession | undefined
   /** The declared capabilities; by default, all of the revision. */
   capabilities?: JsonRecord | undefined
   /** Resolves to the result for a question; if it rejects, the server gets an error. The signal aborts when the answer is no longer needed. */
@@ -72,8 +74,18 @@ interface TryServer {
   instructions?: string
 }
 
+/** An open session of a legacy client. */
+export interface TrySession {
+  id: string
+  /** The revision that both speak. */
+  revision: string
+  server: TryServer
+}
+
 export interface TryClient {
   readonly era: Era
+  /** The session of a legacy client. */
+  readonly session?: TrySession | undefined
   /** The revision that both speak. */
   readonly revision: string
   readonly server: TryServer
@@ -81,6 +93,9 @@ export interface TryClient {
   call(method: string, params?: JsonRecord, options?: TryCallOptions): Promise<JsonRecord>
   /** Opens the stream of messages outside calls. Resolves when it ends. */
   listen(): Promise<void>
+  /** Cancels the calls that run, and closes the streams. A session stays open. */
+  leave(): Promise<void>
+  /** Ends everything, also the session. */
   close(): Promise<void>
 }
 

@@ -1,39 +1,31 @@
 /** The state and the actions of the view Try: the client, the items that a server lists in both eras, open questions, and calls. */
 import { signal } from '@preact/signals'
-import { completionsOf, connectTry, listOf } from '../../inspect/try/client.js'
-import type { JsonRecord, TryCallOptions, TryClient, TryEvent, TryQuestion } from '../../inspect/try/types.js'
+import { completionsOf, connectTry } from '../../inspect/try/client.js'
+import type {
+  JsonRecord,
+  TryCallOptions,
+  TryClient,
+  TryClientOptions,
+  TryEvent,
+  TryQuestion,
+} from '../../inspect/try/types.js'
 import type { Expected, RecordedAnswer } from '../../replay/recording.js'
 import { fromBridge } from '../feed.js'
+import { type HiddenItems, hiddenOf, type Item, joined, listAll } from './lists.js'
+import { keepSession, keptSession } from './sessions.js'
 import { expanded } from './uri-template.js'
-
-export const KINDS = ['tools', 'prompts', 'resources', 'templates'] as const
-type Kind = (typeof KINDS)[number]
 
 /** The revisions that the page speaks as a client, the newest first. */
 export const REVISIONS = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const
 
-/** A listed tool, prompt, resource or template. */
-export interface Item {
-  kind: Kind
-  name: string
-  /** As the chosen client sees it; undefined if only clients of the other era do. */
-  here: JsonRecord | undefined
-  /** As a client of the other era sees it. */
-  there: JsonRecord | undefined
-}
-
 /** A question without an answer so far. */
-export interface OpenQuestion extends TryQuestion {
+export interface OpenQuestion extends Omit<TryQuestion, 'call'> {
   id: number
+  /** The call of the page that waits for the answer, if it is known. */
+  of: number | undefined
   /** The recorded answer, if the call is repeated. */
   recorded?: JsonRecord | undefined
   answer(result: JsonRecord): void
-}
-
-/** The bridge's answer about items that clients do not see. */
-interface HiddenItems {
-  hidden: readonly { kind: string; name: string; server: string; why: string }[]
-  problem?: string
 }
 
 /** A call of the page. */
@@ -73,6 +65,8 @@ export const chosenItem = signal<Item | undefined>(undefined)
 export const roots = signal('')
 export const waitingQuestions = signal<readonly OpenQuestion[]>([])
 export const pageCalls = signal<readonly PageCall[]>([])
+/** On a narrow screen, what is shown: the lists of the server, or the chosen item with the calls. */
+export const side = signal<'lists' | 'calls'>('lists')
 
 /** Most calls of the page that are kept, and events of one. */
 const MAX_PAGE_CALLS = 50
@@ -106,24 +100,35 @@ export async function connect(name: string, as: string): Promise<void> {
   chosenItem.value = undefined
   server.value = undefined
   connecting.value = 'Connecting …'
-  before?.close().catch(() => {})
+  before?.leave().catch(() => {})
   try {
-    const connected = await open(name, as)
-    if (own !== attempt) return void connected.close().catch(() => {})
+    const connected = await open(name, as, { ask, on: onEvent })
+    if (own !== attempt) return void connected.leave().catch(() => {})
     client = connected
     server.value = connected.server
     connected.listen().catch(() => {})
     connecting.value = 'Listing …'
     const here = await listAll(connected)
+    if (own !== attempt) return
+    // They can be called while the program of the other session starts.
+    items.value = joined(here, undefined)
+    connecting.value = `Listing as a ${connected.era === 'modern' ? 'legacy' : 'modern'} client …`
     const there = await listAsOther(name, connected)
     if (own !== attempt) return
-    items.value = joined(here, there)
+    listAnew(joined(here, there))
     connecting.value = undefined
     const hidden = await hiddenOf(name)
     if (own === attempt) hiddenItems.value = hidden
   } catch (error) {
     if (own === attempt) connecting.value = `Not connected: ${(error as Error).message}`
   }
+}
+
+/** Replaces the items. The chosen one stays chosen. */
+function listAnew(listed: readonly Item[]): void {
+  const { value: chosen } = chosenItem
+  items.value = listed
+  chosenItem.value = chosen && listed.find(({ kind, name }) => kind === chosen.kind && name === chosen.name)
 }
 
 /** Calls the chosen item. */
@@ -197,13 +202,19 @@ function change(id: number, how: Partial<PageCall>): void {
   pageCalls.value = pageCalls.value.map((one) => (one.id === id ? { ...one, ...how } : one))
 }
 
-function open(name: string, as: string): Promise<TryClient> {
-  return connectTry({
-    revision: as,
-    send: (request) => fromBridge(`try?server=${encodeURIComponent(name)}`, request),
-    ask,
-    on: onEvent,
-  })
+/** Connects as a client of the revision, in the open session of this tab if there is one. */
+async function open(name: string, as: string, { ask, on }: Pick<TryClientOptions, 'ask' | 'on'>): Promise<TryClient> {
+  const send: TryClientOptions['send'] = (request) => fromBridge(`try?server=${encodeURIComponent(name)}`, request)
+  const options = { revision: as, send, ask, on }
+  const session = keptSession(name, as)
+  const known = session && (await connectTry({ ...options, session }))
+  const isOpen = await known?.call('ping').then(
+    () => true,
+    () => false,
+  )
+  const connected = known && isOpen ? known : await connectTry(options)
+  if (connected.session) keepSession(name, as, connected.session)
+  return connected
 }
 
 function onEvent(event: TryEvent): void {
@@ -216,7 +227,7 @@ function onEvent(event: TryEvent): void {
   )
 }
 
-function ask(question: TryQuestion, signal: AbortSignal): Promise<JsonRecord> {
+function ask({ call, ...question }: TryQuestion, signal: AbortSignal): Promise<JsonRecord> {
   // Servers ask for roots at any time: the first call would wait for a person.
   if (question.method === 'roots/list') return Promise.resolve({ roots: rootsNamed() })
   return new Promise((resolve, reject) => {
@@ -232,7 +243,10 @@ function ask(question: TryQuestion, signal: AbortSignal): Promise<JsonRecord> {
       drop()
       reject(new Error('The server no longer waits for the answer'))
     })
-    waitingQuestions.value = [...waitingQuestions.value, { ...question, id, recorded: recordedFor(question), answer }]
+    const of = askedIn(call)
+    const recorded = recordedFor(of, question.method)
+    waitingQuestions.value = [...waitingQuestions.value, { ...question, id, of: of?.id, recorded, answer }]
+    side.value = 'calls'
   })
 }
 
@@ -241,58 +255,35 @@ function rootsNamed(): { uri: string }[] {
   return uris.filter(Boolean).map((uri) => ({ uri }))
 }
 
-/** The next recorded answer to a question of a repeated call. */
-function recordedFor({ method, call }: TryQuestion): JsonRecord | undefined {
-  const id = call === undefined ? undefined : numbers.get(call)
-  const one = pageCalls.value.find((each) => (id === undefined ? each.cancel !== undefined : each.id === id))
-  const at = one?.answers?.findIndex((answer) => answer.method === method) ?? -1
-  if (!one?.answers || at < 0) return undefined
-  const { [at]: answer } = one.answers
-  change(one.id, { answers: one.answers.filter((each) => each !== answer) })
-  return answer?.result
+/** The call that a question belongs to: by its number, or the only one that runs. */
+function askedIn(number: number | undefined): PageCall | undefined {
+  const id = number === undefined ? undefined : numbers.get(number)
+  if (id !== undefined) return pageCalls.value.find((one) => one.id === id)
+  const [only, ...others] = pageCalls.value.filter(({ cancel }) => cancel)
+  return others.length === 0 ? only : undefined
+}
+
+/** The next recorded answer to a question of a repeated call. If the call is unknown, it is one that runs. */
+function recordedFor(of: PageCall | undefined, method: string): JsonRecord | undefined {
+  const among = of ? [of] : pageCalls.value.filter(({ cancel }) => cancel)
+  for (const { id, answers = [] } of among) {
+    const answer = answers.find((one) => one.method === method)
+    if (!answer) continue
+    change(id, { answers: answers.filter((one) => one !== answer) })
+    return answer.result
+  }
+  return undefined
 }
 
 /** The items that a client of the other era sees; undefined if they cannot be listed. */
 async function listAsOther(name: string, { era }: TryClient): Promise<Map<string, JsonRecord> | undefined> {
   try {
-    const other = await connectTry({
-      revision: era === 'modern' ? REVISIONS[1] : REVISIONS[0],
-      send: (request) => fromBridge(`try?server=${encodeURIComponent(name)}`, request),
-      ask: () => Promise.reject(new Error('No questions while listing')),
-    })
+    const refuse = () => Promise.reject(new Error('No questions while listing'))
+    const other = await open(name, era === 'modern' ? REVISIONS[1] : REVISIONS[0], { ask: refuse, on: undefined })
     const listed = await listAll(other)
-    other.close().catch(() => {})
+    other.leave().catch(() => {})
     return listed
   } catch {
     return undefined
   }
-}
-
-async function hiddenOf(name: string): Promise<HiddenItems> {
-  const response = await fromBridge(`catalogue?server=${encodeURIComponent(name)}`).catch(() => undefined)
-  if (response?.ok) return (await response.json()) as HiddenItems
-  return { hidden: [], problem: 'The bridge did not answer what it hides.' }
-}
-
-/** Everything that a server lists, by kind and name. */
-async function listAll(from: TryClient): Promise<Map<string, JsonRecord>> {
-  const found = new Map<string, JsonRecord>()
-  for (const kind of KINDS) {
-    const { items: listed } = await listOf(from, kind).catch(() => ({ items: [] }))
-    for (const item of listed) found.set(`${kind} ${nameOf(kind, item)}`, item)
-  }
-  return found
-}
-
-function joined(here: Map<string, JsonRecord>, there: Map<string, JsonRecord> | undefined): Item[] {
-  const keys = new Set([...here.keys(), ...(there?.keys() ?? [])])
-  return [...keys].map((key) => {
-    const at = key.indexOf(' ')
-    const seen = here.get(key)
-    return { kind: key.slice(0, at) as Kind, name: key.slice(at + 1), here: seen, there: there ? there.get(key) : seen }
-  })
-}
-
-function nameOf(kind: Kind, item: JsonRecord): string {
-  return String(kind === 'resources' ? item['uri'] : kind === 'templates' ? item['uriTemplate'] : item['name'])
 }

@@ -8,7 +8,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CheckedValue } from '../../inspect/check/checked.js'
 import type { JsonRecord, TryEvent } from '../../inspect/try/types.js'
 import { duration, shown, size } from '../../inspect/words.js'
-import type { PageCall } from './calling.js'
+import { type PageCall, waitingQuestions } from './calling.js'
 import { checkValue } from './checking.js'
 import { Compared } from './compared.js'
 import { isDrawn, pixelsOf } from './pixels.js'
@@ -24,9 +24,15 @@ const MAX_PIXELS = 32_000_000
 
 export function Outcome({ call }: { call: PageCall }) {
   const { name, method, revision, ms, events, result, error, cancel, params, outputSchema, expect } = call
-  const state = cancel ? 'in progress' : error ? 'error' : result?.['isError'] === true ? 'tool error' : 'done'
+  const element = useRef<HTMLElement>(null)
+  useEffect(() => {
+    if (call.cancel) element.current?.scrollIntoView({ block: 'nearest' })
+  }, [])
+  const waits = waitingQuestions.value.some(({ of }) => of === call.id)
+  const running = waits ? 'waits for your answer' : 'in progress'
+  const state = cancel ? running : error ? 'error' : result?.['isError'] === true ? 'tool error' : 'done'
   return html`
-    <section class="card outcome" aria-label=${`Call ${call.id} of ${said(name, 200)}`}>
+    <section class="card outcome" aria-label=${`Call ${call.id} of ${said(name, 200)}`} ref=${element}>
       <h2>${said(name, 200)} <span class="faint">${method}, client of ${revision}</span></h2>
       <p role="status"><span class=${`status ${error || result?.['isError'] === true ? 'error' : cancel ? 'open' : 'ok'}`}>${state}</span>${ms === undefined ? '' : `, ${duration(ms)}`}
         ${cancel && html` <button type="button" onClick=${cancel}>Cancel</button>`}</p>

@@ -12,17 +12,18 @@ import {
   chosenItem,
   connect,
   connecting,
-  type Item,
   items,
   lookAtTargets,
   makeCall,
   REVISIONS,
   revision,
+  side,
   target,
   targets,
 } from './calling.js'
 import { useSubmit } from './checking.js'
 import { Form, textIn, useForm } from './form.js'
+import type { Item } from './lists.js'
 
 /** The repeated call. */
 export const repeated = signal<RepeatableCall | undefined>(undefined)
@@ -31,6 +32,7 @@ export const repeated = signal<RepeatableCall | undefined>(undefined)
 export function tryAgain(call: RepeatableCall): void {
   repeated.value = call
   chosenItem.value = undefined
+  side.value = 'calls'
   const as = (REVISIONS as readonly string[]).includes(call.revision) ? call.revision : (REVISIONS.at(-1) as string)
   const isConnected = target.value === call.server && revision.value === as && connecting.value === undefined
   if (call.server !== undefined) target.value = call.server
