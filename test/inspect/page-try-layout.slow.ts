@@ -69,14 +69,15 @@ for (const { width, height } of SCREENS)
     withoutMistakes()
   })
 
-for (const { width, height } of SCREENS.slice(0, 1))
+for (const { width, height } of SCREENS)
   t.test(`a call says that it waits for the person, ${width} x ${height}`, { skip: noBrowser }, async (t) => {
     const { browser, shows, press, as, withoutMistakes } = await openTry(t, { everything }, { width })
     await browser.emulate({ width, height })
     const isSeen = (selector: string) => browser.evaluate<boolean>(seen(selector))
     const said = (selector: string) =>
       browser.evaluate<string>(`document.querySelector(${JSON.stringify(selector)})?.innerText ?? ''`)
-    for (const revision of ['2026-07-28', '2025-11-25']) {
+    // Twice, because the outcomes of calls make it longer.
+    for (const revision of ['2026-07-28', '2025-11-25', '2026-07-28', '2025-11-25']) {
       await as(revision)
       await until(() => browser.evaluate(`document.querySelectorAll('.items').length >= 3`), 'all lists')
       if (width <= WIDE) await press('← Lists').catch(() => {})
@@ -99,6 +100,33 @@ for (const { width, height } of SCREENS.slice(0, 1))
     }
     withoutMistakes()
   })
+
+t.test('each kind of question names the call that waits for it', { skip: noBrowser }, async (t) => {
+  const { browser, press, fill, as, withoutMistakes } = await openTry(t, { everything }, { width: 1100 })
+  await browser.emulate({ width: 1100, height: 480 })
+  const isSeen = () => browser.evaluate<boolean>(seen('.question h2'))
+  const said = (selector: string) =>
+    browser.evaluate<string>(`document.querySelector(${JSON.stringify(selector)})?.innerText ?? ''`)
+  const kinds = [
+    ['trigger-sampling-request', 'prompt', 'Who?', 'Answer'],
+    ['trigger-url-elicitation', 'url', 'https://example.com/sign-in', 'Decline'],
+  ] as const
+  for (const revision of ['2026-07-28', '2025-11-25']) {
+    await as(revision)
+    for (const [tool, label, value, choice] of kinds) {
+      await press(tool, '.items')
+      await until(async () => (await said('.trying form h2')) === tool, `the form of ${tool}`)
+      await fill(label, value)
+      await press('Call', '.trying form')
+      await until(isSeen, 'the question comes into view')
+      t.match(await said('.question'), new RegExp(`${tool} waits for your answer`))
+      t.match(await said('.outcome [role=status]'), /^waits for your answer/)
+      await press(choice, '.question')
+      await until(async () => /^done/.test(await said('.outcome [role=status]')), 'it is answered')
+    }
+  }
+  withoutMistakes()
+})
 
 t.test('another call that runs does not say that it waits for the person', { skip: noBrowser }, async (t) => {
   const { browser, press, fill, shows, withoutMistakes } = await openTry(t, { everything })

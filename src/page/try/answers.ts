@@ -24,7 +24,7 @@ function Question({ question }: { question: OpenQuestion }) {
   // The form above it grows when the lists of the other era come.
   useEffect(() => {
     // Unless another question is being answered.
-    if (!document.activeElement?.closest('.question')) element.current?.scrollIntoView({ block: 'nearest' })
+    if (element.current && !document.activeElement?.closest('.question')) reveal(element.current)
   }, [connecting.value])
   return html`
     <section class="card question" aria-label="Question of the server" role="alert" ref=${element}>
@@ -33,6 +33,12 @@ function Question({ question }: { question: OpenQuestion }) {
       ${recorded && html`<div class="buttons"><button type="button" title=${shown(JSON.stringify(recorded), 1_000)} onClick=${() => answer(recorded)}>Answer as recorded</button></div>`}
     </section>
   `
+}
+
+/** Scrolls as little as needed. Of a question with no room for all of it, the beginning comes into view. */
+function reveal(question: HTMLElement): void {
+  const room = question.parentElement?.clientHeight ?? 0
+  question.scrollIntoView({ block: question.offsetHeight > room ? 'start' : 'nearest' })
 }
 
 /** Which call waits for the answer. */

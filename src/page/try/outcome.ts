@@ -26,7 +26,8 @@ export function Outcome({ call }: { call: PageCall }) {
   const { name, method, revision, ms, events, result, error, cancel, params, outputSchema, expect } = call
   const element = useRef<HTMLElement>(null)
   useEffect(() => {
-    if (call.cancel) element.current?.scrollIntoView({ block: 'nearest' })
+    // A question is more important.
+    if (call.cancel && waitingQuestions.value.length === 0) element.current?.scrollIntoView({ block: 'nearest' })
   }, [])
   const waits = waitingQuestions.value.some(({ of }) => of === call.id)
   const running = waits ? 'waits for your answer' : 'in progress'
