@@ -11,7 +11,7 @@ import type {
 } from '../../inspect/try/types.js'
 import type { Expected, RecordedAnswer } from '../../replay/recording.js'
 import { fromBridge } from '../feed.js'
-import { type HiddenItems, hiddenOf, type Item, joined, listAll } from './lists.js'
+import { type HiddenList, hiddenOf, type Item, joined, listAll } from './lists.js'
 import { keepSession, keptSession } from './sessions.js'
 import { expanded } from './uri-template.js'
 
@@ -59,7 +59,7 @@ export const connecting = signal<string | undefined>(undefined)
 export const server = signal<TryClient['server'] | undefined>(undefined)
 export const items = signal<readonly Item[]>([])
 /** The items of the target that clients do not see, with reasons. */
-export const hiddenItems = signal<HiddenItems>({ hidden: [] })
+export const hiddenItems = signal<HiddenList>({ hidden: [] })
 export const chosenItem = signal<Item | undefined>(undefined)
 /** The answer to `roots/list`: one URI per line. */
 export const roots = signal('')

@@ -17,7 +17,7 @@ export interface Item {
 }
 
 /** The bridge's answer about items that clients do not see. */
-export interface HiddenItems {
+export interface HiddenList {
   hidden: readonly { kind: string; name: string; server: string; why: string }[]
   problem?: string
 }
@@ -42,9 +42,9 @@ export function joined(here: Map<string, JsonRecord>, there: Map<string, JsonRec
   })
 }
 
-export async function hiddenOf(name: string): Promise<HiddenItems> {
+export async function hiddenOf(name: string): Promise<HiddenList> {
   const response = await fromBridge(`catalogue?server=${encodeURIComponent(name)}`).catch(() => undefined)
-  if (response?.ok) return (await response.json()) as HiddenItems
+  if (response?.ok) return (await response.json()) as HiddenList
   return { hidden: [], problem: 'The bridge did not answer what it hides.' }
 }
 
