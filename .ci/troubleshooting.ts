@@ -461,7 +461,7 @@ export function troubleshootingPage(): string {
     'Messages, what they mean, and what to do. `…` stands for any text.',
     '',
     '1. `mcp-bridge probe <server>` says whether a server can be reached, and which step fails.',
-    '2. `mcp-bridge check --config <file>` shows every mistake of a configuration.',
+    '2. `mcp-bridge check --config <file>` shows every mistake of a configuration. `mcp-bridge status` shows the bridges that run, and why a server is down.',
     '3. `--log-level debug` adds what programs write to stderr. Each line of the log has an `event`, and',
     '   [operations.md](operations.md#logs) explains all of them.',
     '',

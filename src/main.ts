@@ -139,6 +139,10 @@ async function run(command: Command): Promise<number | undefined> {
       const options = { ...command, sockets: socketsOf(env) }
       return codeOf(await tail(options, { stdout: process.stdout, err: output.err, env }))
     }
+    case 'status': {
+      const { runStatus } = await import('./cli/status.js')
+      return codeOf(await runStatus(command.action, program))
+    }
     case 'inspect': {
       const { runInspect } = await import('./cli/inspect.js')
       await runInspect(command.action, program)

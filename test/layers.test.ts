@@ -89,6 +89,7 @@ const packages: Record<string, readonly string[]> = {
   '@opentelemetry/sdk-trace-base': ['telemetry/opentelemetry'],
   zod: [
     'config',
+    'cli/status-answer',
     'oauth/documents',
     'oauth/store/record',
     'discovery/manifest',

@@ -32,7 +32,7 @@ import type { Mount } from './mount.js'
 import { NextMounts } from './next-mounts.js'
 import type { Served } from './served.js'
 import type { Shared } from './shared.js'
-import { certificatesOf, gaugesOf, readinessOf, serversNow } from './status.js'
+import { certificatesOf, gaugesOf, readinessOf, serversNow, statusOf } from './status.js'
 
 /**
  * Called with the result of a server's warm-up: its verdict, or a Fault; undefined if that needs the credential of a
@@ -136,6 +136,7 @@ export class Bridge {
     const { metrics } = context
     this.inspected = {
       servers: () => serversNow(this.mounts),
+      status: () => statusOf(context.version, this.#readiness),
       targets: () => this.#inspectorFront.targets(),
       hidden: (name) => this.#inspectorFront.hidden(name),
       bodyBytes: settings.limits.bodyBytes,
@@ -146,12 +147,7 @@ export class Bridge {
       refusals: this.#refusals,
       audit: this.#audit,
       desk: this.#shared.desk,
-      state: () =>
-        readinessOf(this.mounts, this.groups, {
-          isStopping: this.#stopping,
-          redisUp: this.#replicas?.isUp,
-          issuers: this.#http.issuers,
-        }),
+      state: () => this.#readiness,
       metrics: metrics && {
         contentType: metrics.contentType,
         text: () => metrics.text(this.#gauges, this.#conditions),
@@ -317,6 +313,15 @@ export class Bridge {
       windows,
     })
     return this.#callable
+  }
+
+  get #readiness(): ReturnType<typeof readinessOf> {
+    return readinessOf(this.mounts, this.groups, {
+      isStopping: this.#stopping,
+      redisUp: this.#replicas?.isUp,
+      issuers: this.#http.issuers,
+      piped: this.#piped?.served,
+    })
   }
 
   get #gauges(): Gauge[] {

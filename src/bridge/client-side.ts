@@ -27,6 +27,11 @@ export class ClientSide {
     return this.#served?.gauges ?? []
   }
 
+  /** The number of sessions over HTTP. */
+  get sessions(): number {
+    return this.#served?.sessionCount ?? 0
+  }
+
   /** The HTTP side. It is loaded and created on first use. */
   http(): Promise<HttpMount> {
     this.#http ??= this.#makeHttp()

@@ -151,6 +151,10 @@ export class GroupMount implements Served {
     return { calls: this.#admission.inFlight, parked: 0 }
   }
 
+  get sessions(): number {
+    return this.#clients.sessions
+  }
+
   get gauges(): Gauge[] {
     return this.#clients.gauges
   }

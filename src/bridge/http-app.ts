@@ -198,7 +198,7 @@ export async function adminFront({
   inspector,
 }: AdminOptions): Promise<FastifyInstance> {
   const app: FastifyInstance = fastify(inJsonRpc(() => app))
-  const paths = [...(options ? [...OPEN, '/metrics'] : []), ...(inspector ? [inspector.path] : [])]
+  const paths = [...(options ? [...OPEN, '/status', '/metrics'] : []), ...(inspector ? [inspector.path] : [])]
   refuseInJsonRpc(app, {
     refusals,
     notFound: `Not found: this address serves only ${paths.join(', ')}`,

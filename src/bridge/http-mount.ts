@@ -94,6 +94,12 @@ export class HttpMount {
     this.#relay?.change({ max, share, idle, keepAlive })
   }
 
+  /** The number of sessions of all kinds. */
+  get sessionCount(): number {
+    const { http, sse } = this.#sessions
+    return http.size + sse.size + (this.#relay?.sessions.size ?? 0)
+  }
+
   /** The usage of the bounds of sessions. */
   get gauges(): Gauge[] {
     const { name, isGroup, settings } = this.#options

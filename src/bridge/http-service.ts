@@ -46,7 +46,7 @@ export interface HttpServiceOptions {
   audit?: AuditLog | undefined
   /** Where people sign in to servers over the network. */
   desk: Desk
-  /** What health checks report. */
+  /** What health checks report, and `/status`. */
   state: HealthOptions['state']
   metrics: HealthOptions['metrics']
   /** What the inspector shows and calls. */
@@ -201,12 +201,17 @@ export class HttpService {
   }
 
   async #build(settings: Settings, mounts: Mounts): Promise<FastifyInstance> {
-    const { refusals, state, metrics, context, desk } = this.#options
+    const { refusals, state, metrics, context, desk, inspected } = this.#options
     const listen = this.#listen as HttpListen
     const places = placesOf(settings, listen, mounts, this.#places)
-    // Metrics reveal the servers and their use, so they are served only on the loopback or with `auth.tokens`.
+    // Metrics and status reveal the servers and their use, so they are served only on the loopback or with `auth.tokens`.
     const known = isLoopback(listen.host) || settings.auth?.tokens !== undefined
-    const health = { state, detailed: false, metrics: known ? metrics : undefined }
+    const health = {
+      state,
+      detailed: false,
+      now: known ? inspected.status : undefined,
+      metrics: known ? metrics : undefined,
+    }
     const verifier = await this.#verifierFor(settings)
     const tokens = Object.entries(settings.auth?.tokens ?? {})
     this.#lives.keepOnly(tokens.map(([name, token]) => [name, secretOf(token)]))
@@ -275,8 +280,9 @@ export class HttpService {
   }
 
   async #serveAdmin(settings: Settings, listen: HttpListen): Promise<void> {
-    const { state, metrics, context } = this.#options
-    this.#admin = await this.#adminListener(settings, listen, { state, detailed: true, metrics })
+    const { state, metrics, context, inspected } = this.#options
+    const health = { state, detailed: true, now: inspected.status, metrics }
+    this.#admin = await this.#adminListener(settings, listen, health)
     this.#adminUrl = await this.#admin.listen(listen).catch(throwOf('admin'))
     if (context.inspector) this.#inspectUrl = this.#adminUrl + context.inspector.path
   }

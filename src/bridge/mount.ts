@@ -246,6 +246,10 @@ export class Mount implements Served {
     return { calls: Math.max(this.#calls.used, this.#admission.inFlight), parked: this.server.parked }
   }
 
+  get sessions(): number {
+    return this.#clients.sessions
+  }
+
   get gauges(): Gauge[] {
     const { used, max: limit } = this.#calls
     return [

@@ -10,6 +10,8 @@ export interface Served {
   readonly busy: { calls: number; parked: number }
   /** The usage of its own bounds. */
   readonly gauges: Gauge[]
+  /** The number of sessions of legacy clients over HTTP. */
+  readonly sessions: number
   /** The HTTP side. It is loaded and created on first use. */
   http(): Promise<HttpMount>
   /** What a client on stdio is served, which was served something else before. */

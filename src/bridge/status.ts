@@ -1,8 +1,9 @@
 /** What operators see of a bridge: whether it is ready, its servers, and the usage of its bounds. */
 
-import type { HealthOptions } from '../plugins/health.js'
+import type { BridgeStatus, ProcessNow, Readiness } from '../ports/bridge-status.js'
 import type { Certificate, Gauge, IssuerState } from '../ports/events.js'
 import type { ServerStatus } from '../ports/server-status.js'
+import { runningPrograms } from '../upstream/transport/stdio/process-group.js'
 import type { GroupMount } from './group-mount.js'
 import type { Mount } from './mount.js'
 import type { Served } from './served.js'
@@ -19,10 +20,22 @@ export function readinessOf(
     isStopping,
     redisUp,
     issuers,
-  }: { isStopping: boolean; redisUp: boolean | undefined; issuers: readonly IssuerState[] },
-): ReturnType<HealthOptions['state']> {
-  const healths = [...mounts].map(([name, mount]) => [name, { ...mount.health, ...mount.busy }] as const)
-  const together = [...groups].map(([name, group]) => [name, { ...group.health, calls: group.busy.calls }] as const)
+    piped,
+  }: {
+    isStopping: boolean
+    redisUp: boolean | undefined
+    issuers: readonly IssuerState[]
+    /** What the client on stdio is served. */
+    piped: Served | undefined
+  },
+): Readiness & { ready: boolean } {
+  const sessionsOf = (served: Served) => served.sessions + (served === piped ? 1 : 0)
+  const healths = [...mounts].map(
+    ([name, mount]) => [name, { ...mount.health, sessions: sessionsOf(mount), ...mount.busy }] as const,
+  )
+  const together = [...groups].map(
+    ([name, group]) => [name, { ...group.health, sessions: sessionsOf(group), calls: group.busy.calls }] as const,
+  )
   const states = {
     // A bridge without its Redis is ready: it serves what needs no other replica.
     ...(redisUp !== undefined && { redis: redisUp ? ('up' as const) : ('down' as const) }),
@@ -40,6 +53,22 @@ export function readinessOf(
     ready: reachable,
     status: reachable ? 'ready' : unknown ? 'starting' : 'no server can be reached',
     ...states,
+  }
+}
+
+/** The state of the process that serves, with that of its servers and groups. */
+export function statusOf(version: string, { ready: _, ...readiness }: Readiness & { ready: boolean }): BridgeStatus {
+  return { ...processNow(version), ...readiness }
+}
+
+function processNow(version: string): ProcessNow {
+  const since = Math.round(Date.now() / 1_000 - process.uptime()) * 1_000
+  return {
+    version,
+    pid: process.pid,
+    since: new Date(since).toISOString(),
+    memory: process.memoryUsage.rss(),
+    programs: runningPrograms(),
   }
 }
 

@@ -83,6 +83,24 @@ export const COMMANDS = {
       ['A file for another machine, without its variables and secrets', 'mcp-bridge check --offline --config mcp.json'],
     ],
   },
+  status: {
+    usage: '[<bridge>]',
+    about: 'show the bridges that run on this machine, and the state of their servers',
+    words: 1,
+    flags: ['config', 'listen', 'admin', 'token', 'token-file', 'json'],
+    details: [
+      'Without an address, the usual ones are asked (http://127.0.0.1:8080 and, for operators, http://127.0.0.1:9090), and all bridges',
+      'on stdio that run as this user with --inspect. With --config, the bridge of that file is asked.',
+      'The bridge is an address, with the part after # if it is that of an inspector, or the process id of a bridge on stdio.',
+      '',
+      'Exit codes: 0 if everything can be used, 1 if a server is down or no bridge runs, 2 if a flag is wrong.',
+    ],
+    examples: [
+      ['The bridges of this machine', 'mcp-bridge status'],
+      ['That of a configuration file', 'mcp-bridge status --config mcp.json'],
+      ['One at another address, for a program', 'mcp-bridge status http://127.0.0.1:9090 --json'],
+    ],
+  },
   tail: {
     usage: '[<bridge>] [<filter>...]',
     about: 'follow the calls of a bridge that runs with --inspect',

@@ -258,8 +258,6 @@ const WORD_HABITS: Readonly<Record<string, string>> = {
   setup: 'mcp-bridge wrap <client> puts the bridge in front of the servers of a client',
   remove: 'mcp-bridge unwrap <client> takes the bridge out again',
   uninstall: 'mcp-bridge unwrap <client> takes the bridge out again',
-  status:
-    'GET /readyz shows the state of a running bridge, and at the address of --admin that of its servers; mcp-bridge auth status, where you are signed in',
   stop: 'end the process: mcp-bridge stops on SIGTERM and on Ctrl-C',
   restart: 'end the process and start it again; a changed configuration file is read without that',
   reload: 'a changed configuration file is read by itself, and on SIGHUP',

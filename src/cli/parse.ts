@@ -13,8 +13,17 @@ import type { Flags } from './flags.js'
 import type { InspectAction } from './inspect.js'
 import { parseTrust, type TrustAction } from './parse-trust.js'
 import { readNamed } from './readable.js'
-import { type Checked, type Configured, checked, configured, type Described, demoSettings } from './settings.js'
+import {
+  type Checked,
+  type Configured,
+  checked,
+  configured,
+  type Described,
+  demoSettings,
+  placesIn,
+} from './settings.js'
 import type { Load } from './size.js'
+import type { StatusAction } from './status-targets.js'
 import { UsageError } from './usage-error.js'
 import type { WrapAction } from './wrap/run.js'
 import { checkWritable } from './writable.js'
@@ -34,6 +43,7 @@ export type Command =
       both: boolean
       as: CopyFormName | undefined
     }
+  | { kind: 'status'; action: StatusAction }
   | { kind: 'inspect'; action: InspectAction }
   | { kind: 'size'; load: Load; json: boolean }
   | { kind: 'demo'; settings: Settings }
@@ -50,6 +60,17 @@ export type Command =
 
 /** An address without its scheme. Fields of a filter have no dot. */
 const HOST_AND_PORT = /^(?:localhost|[\w-]+(?:\.[\w-]+)+|\[[\da-f:]+\]):\d+(?![^/#])/i
+
+/** The address or the process id of a bridge. */
+const IS_BRIDGE = /^(?:https?:\/\/|unix:|\d+$)/
+
+/** The error about a word in place of the address of a bridge. */
+function notABridge(word: string, command: CommandName): UsageError {
+  const hint = HOST_AND_PORT.test(word)
+    ? `begin it with http://, as in http://${word}`
+    : 'give that of a bridge, as http://127.0.0.1:8080, or the process id of one on stdio'
+  return new UsageError(`${JSON.stringify(word)} is not an address: ${hint}`, command)
+}
 
 /** Whether errors are for people rather than JSON for a log, judged from possibly invalid arguments. */
 export function speaksToPeople(argv: readonly string[], terminal: boolean): boolean {
@@ -95,14 +116,16 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
         if (json && error instanceof ConfigError) return { kind: 'invalid', file: flags.config, issues: error.issues }
         throw error
       }
+    case 'status': {
+      const [target] = words
+      const isAddress = target === undefined || IS_BRIDGE.test(target)
+      if (!isAddress) throw notABridge(target, command)
+      return { kind: 'status', action: { target, places: placesIn(flags, sources), json } }
+    }
     case 'tail': {
       const [first = '', ...others] = words
-      if (HOST_AND_PORT.test(first))
-        throw new UsageError(
-          `${JSON.stringify(first)} is not an address: begin it with http://, as in http://${first}`,
-          command,
-        )
-      const isTarget = /^(?:https?:\/\/|unix:|\d+$)/.test(first)
+      if (HOST_AND_PORT.test(first)) throw notABridge(first, command)
+      const isTarget = IS_BRIDGE.test(first)
       const filter = (isTarget ? others : words).join(' ')
       return {
         kind: 'tail',

@@ -26,6 +26,7 @@ import { ineffective, inWords, isChoice } from './chosen.js'
 import { chosen, readConfig } from './config-file.js'
 import { type Flags, flagOf } from './flags.js'
 import { flagAt, serverWithFlags, withFlags } from './from-flags.js'
+import type { BridgePlaces } from './status-targets.js'
 import { UsageError } from './usage-error.js'
 
 /** A configuration, and the notes about it. */
@@ -71,6 +72,19 @@ export function configured(flags: Flags, sources: ConfigSources, server: Describ
   refuse(issues, given)
   const placedWarnings = warnings.map((issue) => placed(issue, given))
   return { settings, notes: notesOn(given), warnings: placedWarnings, format: given.file?.config.program }
+}
+
+/** Where a bridge with these flags listens; undefined if no flag says it. Its servers are not looked at. Throws a ConfigError. */
+export function placesIn(flags: Flags, sources: ConfigSources): BridgePlaces | undefined {
+  const { config: path, listen, admin, token, 'token-file': file } = flags
+  if ([path, listen, admin, token, file].every((given) => given === undefined)) return undefined
+  const options = path === undefined ? {} : readConfig(path, sources.read).options
+  const { listen: at, admin: operators, auth, tls } = withFlags(options, flags)
+  const places = { listen: at, admin: operators, auth, tls, allowUnauthenticated: true }
+  const { settings, issues } = examine({ ...places, mcpServers: {} }, sources)
+  const ofPlaces = issues.filter((issue) => (issue.path.split('.')[0] ?? '') in places)
+  if (ofPlaces.length > 0) throw new ConfigError(ofPlaces)
+  return settings
 }
 
 /** What `mcp-bridge demo` serves, and how it is watched. The commands of the servers are their names alone. */

@@ -29,6 +29,7 @@ const UNIX = /^unix:(?:\/\/)?([^:\0]+)(?::(\/[^?#]*))?$/
 export const RESERVED: readonly string[] = [
   '/healthz',
   '/readyz',
+  '/status',
   '/metrics',
   '/.well-known/mcp.json',
   '/.well-known/mcp.json.jws',

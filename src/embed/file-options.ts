@@ -286,7 +286,7 @@ export interface FileOptions {
   }
   /** Permissions of unix sockets of "listen" and "admin", in octal. Whoever may write to a socket may connect to it. */
   socketMode?: string
-  /** A separate address for /healthz, /readyz and /metrics, such as http://127.0.0.1:9090. Everybody who can reach it can read them. Default: none; /healthz, /readyz and /metrics are at the address of "listen". */
+  /** A separate address for /healthz, /readyz, /status and /metrics, such as http://127.0.0.1:9090. Everybody who can reach it can read them. Default: none; they are at the address of "listen". */
   admin?: string
   /** Address at which clients reach the bridge if a proxy is in front of it, with the path prefix that the proxy removes. */
   publicUrl?: string

@@ -177,6 +177,10 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     }
     await secret.register(tryRoutes, { bridge, whyNot })
 
+    secret.get(`${INSPECT}/status`, async (_request, reply) =>
+      bridge.status ? bridge.status() : answer(reply, 'noSuchPath', 'This inspector is of several bridges'),
+    )
+
     secret.get(`${INSPECT}/servers`, async (request) => {
       await source?.refresh?.()
       const { servers } = await viewsOf(ring)

@@ -51,7 +51,7 @@ export const access = {
     .string()
     .optional()
     .describe(
-      'A separate address for /healthz, /readyz and /metrics, such as http://127.0.0.1:9090. Everybody who can reach it can read them. Default: none; /healthz, /readyz and /metrics are at the address of "listen".',
+      'A separate address for /healthz, /readyz, /status and /metrics, such as http://127.0.0.1:9090. Everybody who can reach it can read them. Default: none; they are at the address of "listen".',
     ),
   publicUrl: z
     .url('has to be an address like https://example.com/tools')

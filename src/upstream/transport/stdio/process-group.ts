@@ -18,6 +18,11 @@ const WINDOWS = process.platform === 'win32'
 /** Groups that may still have processes. */
 const living = new Set<ProcessGroup>()
 
+/** How many programs of servers run. */
+export function runningPrograms(): number {
+  return living.size
+}
+
 /** Kills all remaining groups when the bridge exits; then nothing asynchronous is possible. */
 function endAll(): void {
   for (const group of living) group.signal('SIGKILL')
