@@ -33,6 +33,8 @@ export interface GroupHealth {
 
 /** Milliseconds between two checks of the trust in discovered servers. Decisions of people are in a file. */
 const LOOK_EVERY = 1_000
+/** Milliseconds that a list waits for a server whose last list is known, by default. */
+const KNOWN_WAIT = 500
 /** Most characters of a title made from the names of servers. */
 const MAX_TITLE = 60
 
@@ -106,10 +108,12 @@ export class GroupMount implements Served {
   /** Applies changed settings: sessions and calls go on. */
   adapt(settings: CommonSettings): void {
     const { instructionBytes } = this.#settings.limits
+    const { firstList } = this.#settings.timeouts
     Object.assign(this.#settings, settings)
     Object.assign(this.#sessionSettings, sessionSettingsIn(settings))
     this.#clients.adapt()
-    if (settings.limits.instructionBytes !== instructionBytes) this.#group.change(this.#planOf())
+    const isSame = settings.limits.instructionBytes === instructionBytes && settings.timeouts.firstList === firstList
+    if (!isSame) this.#group.change(this.#planOf())
   }
 
   /** Sets the entry of the group, and its servers: those in the entry that are served now. */
@@ -245,7 +249,7 @@ export class GroupMount implements Served {
       instructionBytes: this.#settings.limits.instructionBytes,
       bareNames,
       bareUris,
-      wait,
+      wait: { known: wait ?? KNOWN_WAIT, first: wait ?? this.#settings.timeouts.firstList },
       required: new Set(required),
       search,
     }

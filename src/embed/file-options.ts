@@ -233,7 +233,7 @@ export interface GroupEntry {
   prefixes?: Readonly<Record<string, string>>
   /** Whether URIs of resources get the prefix of their server, as in files+file:///a.txt, or stay unchanged. */
   resources?: 'prefix' | 'as-is'
-  /** Milliseconds that a list waits for a slow or starting server. After that, the list leaves the server out. */
+  /** Milliseconds that a list waits for a slow or starting server. After that, the list has what the server listed last, or leaves it out. Default: 500 if the bridge knows a list of the server for the caller, else timeouts.firstList. */
   wait?: number
   /** Servers that have to answer: without one of them, the lists of the group are an error. true for all. */
   required?: true | readonly string[]
@@ -562,6 +562,8 @@ export interface FileOptions {
     idle?: number
     /** Timeout of a request from the server to the client during a call (elicitation, sampling, roots), in milliseconds. Also the longest time that a modern server may keep a legacy client waiting by asking to be called again. */
     answer?: number
+    /** Milliseconds that a list of a group waits for a server of which the bridge knows no list for the caller. The option "wait" of a group replaces it. */
+    firstList?: number
     /** Idle timeout of the session of a legacy client, in milliseconds: without a request and without an open stream. */
     clientIdle?: number
     /** Idle timeout of the session of a legacy client that has closed its stream for messages of the server, in milliseconds. */

@@ -71,7 +71,8 @@ export class Asking {
   }
 
   /**
-   * Sends a call to several servers, or joins equal calls in progress, and waits for each at most `most` milliseconds.
+   * Sends a call to several servers, or joins equal calls in progress, and waits for each at most `most` milliseconds, by
+   * default as long as its patience.
    * Resolves to the answers in the same order. Rejects only if the call is cancelled.
    */
   async ask(

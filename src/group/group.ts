@@ -75,7 +75,7 @@ export class Group implements Upstream {
     const identity = () => this.#identity
     const listings = new Listings(memory)
     const asking = new Asking({
-      patience: () => this.#plan.wait,
+      patience: () => this.#plan.wait.first,
       heard: (question, asked) => this.#heard(question, asked),
       came: (question, asked) => this.#came(question, asked),
     })
@@ -129,9 +129,12 @@ export class Group implements Upstream {
 
   /** Replaces the servers or their names, and notifies clients with a subscription. */
   change(plan: GroupPlan): void {
+    const before = this.#plan
     this.#plan = plan
     this.#identity = identityOf({ ...this.#options, plan })
-    this.#listings.clear()
+    if (isNamedAlike(before, plan))
+      this.#listings.keepOnly(before.members.filter((member) => plan.members.includes(member)))
+    else this.#listings.clear()
     this.#lists.clear()
     this.#targets.change(plan.members)
     this.#connections.change(plan.members)
@@ -232,14 +235,26 @@ export class Group implements Upstream {
     if (asked.kind !== 'answer') return
     const { member, call, who } = question
     const { result } = asked.reply
-    if (call.method === 'server/discover') this.#listings.learnDiscovered(who, member, result)
-    // A list that cannot be read is read again when a client asks for it.
-    else this.#lists.learn(question, result).catch(() => {})
-    for (const listening of this.#listening) if (listening.principal === call.principal) listening.came()
+    const came = () => {
+      for (const listening of this.#listening) if (listening.principal === call.principal) listening.came()
+    }
+    if (call.method === 'server/discover') {
+      this.#listings.learnDiscovered(who, member, result)
+      return came()
+    }
+    const shown = this.#listings.likely(who, member, call)?.page.content
+    this.#lists.learn(question, result).then(
+      ({ page }) => {
+        if (page.content !== shown) came()
+      },
+      // A list that cannot be read is read again when a client asks for it.
+      came,
+    )
   }
 
   /** Notes whether a server has answered, and reports changes. */
-  #heard({ member, call: { principal } }: MemberQuestion, asked: Asked): void {
+  #heard({ member, call, who }: MemberQuestion, asked: Asked): void {
+    const { principal } = call
     const { log, name: group, observe, advise } = this.#options
     const { server } = member
     if (asked.kind !== 'missing') {
@@ -250,7 +265,9 @@ export class Group implements Upstream {
     }
     const why = asked.why.message
     for (const listening of this.#listening) if (listening.principal === principal) listening.expect(member)
-    if (this.#missing.has(server)) return
+    // It may only be starting, and nobody lacks anything.
+    const isServed = asked.isLate && this.#listings.likely(who, member, call) !== undefined
+    if (this.#missing.has(server) || isServed) return
     this.#missing.set(server, why)
     observe?.({ kind: 'member', group, server, what: 'missing', why })
     log.warn(
@@ -290,6 +307,11 @@ export class Group implements Upstream {
       return bareUris || text === bare ? text : prefixedUri(member, text)
     }
   }
+}
+
+/** Whether two plans give the things of a server the same names. */
+function isNamedAlike(one: GroupPlan, other: GroupPlan): boolean {
+  return one.bareNames === other.bareNames && one.bareUris === other.bareUris && isAlone(one) === isAlone(other)
 }
 
 /** An error about the resource that the server calls `id` names the URI that the client sent. */

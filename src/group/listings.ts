@@ -57,8 +57,9 @@ export class Listings {
   #read = new WeakMap<Payload, { list: string; content: string }>()
   /** Callers by person, which differ in their capabilities; first the one with the newest page. */
   readonly #kin = new Recent<readonly string[]>()
-  /** Counts how often everything was dropped. */
-  #era = 0
+  /** A number for the lists of each server. It changes when they are dropped. */
+  readonly #servers = new Map<string, number>()
+  #drops = 0
 
   constructor(memory: Memory) {
     this.#received = new CountedCache({ memory, max: MAX_RECEIVED, maxBytes: MAX_RECEIVED_BYTES })
@@ -69,7 +70,7 @@ export class Listings {
 
   /** The page from a server, as clients of the group see it. */
   async read({ server }: Member, { method }: Listing, result: Payload, replace: Replace): Promise<ReadPage> {
-    const list = `${this.#era} ${server} ${method}`
+    const list = `${this.#tag(server)}${method}`
     const before = this.#read.get(result)
     const content =
       before?.list === list ? before.content : `${list} ${digest(raw(result, groupList(method).key) ?? '')}`
@@ -89,7 +90,7 @@ export class Listings {
   /** Remembers a page for a caller. */
   keep(who: string, { server }: Member, listing: Listing, { page, next }: ReadPage): void {
     const { content } = page
-    if (!content.startsWith(`${this.#era} `)) return
+    if (!this.#isNow(server, content)) return
     if (!this.#pages.has(content)) this.#pages.keep(content, { bytes: page.bytes, page })
     if (!this.#names.has(content)) this.#names.keep(content, { bytes: page.bytesOfIds, ids: page.ids })
     const key = keyOf(who, server, listing)
@@ -103,16 +104,46 @@ export class Listings {
 
   /** The last page that a caller received; undefined if there is none. */
   known(who: string, { server }: Member, listing: Listing): ReadPage | undefined {
-    const last = this.#received.get(keyOf(who, server, listing))
+    const last = this.#lastOf(keyOf(who, server, listing), server)
     const page = last && this.#pages.get(last.content)?.page
     return page && { page, next: last.next }
+  }
+
+  /** As `known`, or else the last page that the same person received with other capabilities. */
+  likely(who: string, member: Member, listing: Listing): ReadPage | undefined {
+    const own = this.known(who, member, listing)
+    if (own) return own
+    for (const one of this.#kin.get(personIn(who)) ?? []) {
+      const page = one === who ? undefined : this.known(one, member, listing)
+      if (page) return page
+    }
+    return undefined
+  }
+
+  /** What begins the content of each page of a server that may still be used. */
+  #tag(server: string): string {
+    let number = this.#servers.get(server)
+    if (number === undefined) {
+      number = this.#drops
+      this.#servers.set(server, number)
+    }
+    return `${number} ${server} `
+  }
+
+  #isNow(server: string, content: string): boolean {
+    return content.startsWith(this.#tag(server))
+  }
+
+  #lastOf(key: string, server: string): Received | undefined {
+    const last = this.#received.get(key)
+    return last && this.#isNow(server, last.content) ? last : undefined
   }
 
   /** The names or URIs on the remembered pages of a list for a caller, in order, and whether that is the whole list. */
   *#all(who: string, { server }: Member, method: string): Generator<ReadonlySet<string>, boolean> {
     let params = OWN
     for (let pages = 0; pages < MAX_PAGES; pages++) {
-      const last = this.#received.get(keyOf(who, server, { method, params }))
+      const last = this.#lastOf(keyOf(who, server, { method, params }), server)
       const names = last && this.#names.get(last.content)
       if (!names) return false
       yield names.ids
@@ -155,9 +186,17 @@ export class Listings {
     return this.#discovered.get(`${who} ${server}`)?.result
   }
 
+  /** Drops the lists of all servers but these: others may list something else under their names. */
+  keepOnly(members: readonly Member[]): void {
+    const kept = new Set(members.map(({ server }) => server))
+    this.#drops++
+    for (const server of this.#servers.keys()) if (!kept.has(server)) this.#servers.delete(server)
+  }
+
   /** Drops everything: names may have changed. */
   clear(): void {
-    this.#era++
+    this.#drops++
+    this.#servers.clear()
     this.#read = new WeakMap()
     this.#received.clear()
     this.#pages.clear()

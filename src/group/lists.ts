@@ -11,7 +11,7 @@ import { type Asking, type MemberQuestion, unaddressed } from './asking.js'
 import { Cursors, isFirst } from './cursors.js'
 import type { ListLog } from './list-log.js'
 import { groupList, type ListedItem } from './list-page.js'
-import type { Listings } from './listings.js'
+import type { Listings, ReadPage } from './listings.js'
 import { activeIn, type GroupPlan, type Member } from './member.js'
 import { joinedLists, joinedMeta, leastHint } from './merge.js'
 import { checkRequired, type Missing, noteMissing, unavailable } from './missing.js'
@@ -157,8 +157,8 @@ export class Lists {
   }
 
   /** Remembers a page that came after its callers had stopped waiting. */
-  async learn(question: MemberQuestion, result: Payload): Promise<void> {
-    await this.#parts.learn(question, result)
+  learn(question: MemberQuestion, result: Payload): Promise<ReadPage> {
+    return this.#parts.learn(question, result)
   }
 
   /**
@@ -194,9 +194,14 @@ export class Lists {
   names(call: Call, method: string): Promise<ReadNames> {
     const { listings } = this.#options
     return this.#readAll(call, method, (lists) => ({
-      ids: new Map(lists.map(({ member, parts }) => [member, parts.flatMap(({ page }) => page?.ids ?? [])])),
+      ids: new Map(
+        lists.map(({ member, parts }) => [
+          member,
+          parts.flatMap(({ page, isLikely }) => (isLikely ? [] : (page?.ids ?? []))),
+        ]),
+      ),
       unheard: lists.flatMap(({ member, parts: [first] }) =>
-        first?.missing && !first.page ? { member, isLate: first.missing.isLate } : [],
+        first?.missing && (!first.page || first.isLikely) ? { member, isLate: first.missing.isLate } : [],
       ),
       isKept: lists.every(({ member, parts, cut }) => {
         const [first] = parts

@@ -24,8 +24,8 @@ export interface GroupPlan {
   /** Tools and prompts keep their servers' names, and resources their servers' URIs: without a prefix. */
   bareNames: boolean
   bareUris: boolean
-  /** Milliseconds for which a list waits for a server. */
-  wait: number
+  /** Milliseconds for which a list waits for a server: if a list of it is known, and if not. */
+  wait: { known: number; first: number }
   /** Servers without whose answer a list fails. */
   required: ReadonlySet<string>
   /** Tools are searched instead of listed. */

@@ -1,6 +1,7 @@
 /** Asks servers of a group for pages of a list. */
 
 import { type Memory, SMALL } from '../limits/memory.js'
+import { whoOf } from '../policy/who.js'
 import type { CacheHint, Call } from '../protocol/call.js'
 import { own } from '../rpc/source.js'
 import { edit, type Json, OWN, type Payload, raw } from '../rpc/splice.js'
@@ -20,6 +21,8 @@ export interface Part {
   member: Member
   /** Remembered, if the server is missing. */
   page: ListPage | undefined
+  /** The same person received the page with other capabilities: the server may list something else to the caller. */
+  isLikely: boolean
   /** The server's cursor of the next page. */
   next: Json | undefined
   missing: Missing | undefined
@@ -79,7 +82,11 @@ export class Parts {
 
   /** Asks for one page. */
   async one(call: Call, place: ListStart): Promise<Part> {
-    const [answer] = await this.#options.asking.ask(call, [place])
+    const { asking, listings, plan } = this.#options
+    const { known, first } = plan().wait
+    const listing = { method: call.method, params: edit(call.params, { cursor: place.cursor }) }
+    const most = listings.likely(whoOf(call), place.member, listing) ? known : first
+    const [answer] = await asking.ask(call, [place], { most })
     const { question, asked } = answer as NonNullable<typeof answer>
     return this.#part(question, asked)
   }
@@ -88,13 +95,15 @@ export class Parts {
     const { who, member, call } = question
     const part: Part = {
       ...{ who, member },
-      ...{ page: undefined, next: undefined, missing: undefined, about: undefined, hint: undefined },
+      ...{ page: undefined, isLikely: false, next: undefined, missing: undefined, about: undefined, hint: undefined },
     }
     if (asked.kind === 'none') return part
     if (asked.kind === 'missing') {
       // Remembered items of a missing server stay listed.
-      const known = this.#options.listings.known(who, member, call)
-      return { ...part, page: known?.page, next: known?.next, missing: asked }
+      const { listings } = this.#options
+      const known = listings.known(who, member, call)
+      const shown = known ?? listings.likely(who, member, call)
+      return { ...part, page: shown?.page, isLikely: known !== shown, next: shown?.next, missing: asked }
     }
     const { result, cache: hint } = asked.reply
     const { page, next } = await this.learn(question, result)

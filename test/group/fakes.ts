@@ -134,7 +134,7 @@ export function groupOf(
     instructionBytes: 10_000,
     bareNames: false,
     bareUris: false,
-    wait: 60_000,
+    wait: { known: 60_000, first: 60_000 },
     required: new Set(),
     search: undefined,
     ...plan,

@@ -178,7 +178,7 @@ t.test(
     })
     const { group } = groupOf(
       { slow, b: new FakeServer({ 'tools/list': { tools: named('y') }, 'prompts/list': { prompts: named('p') } }) },
-      { wait: 50 },
+      { wait: { known: 50, first: 50 } },
     )
     const listening = callOf('subscriptions/listen', { notifications: { toolsListChanged: true } })
     const elsewhere = callOf(
@@ -218,10 +218,18 @@ t.test('does not remember the list of a replaced server', async (t) => {
       return resultOf({ tools: named('hidden') })
     },
   })
-  const { group, planOf } = groupOf({ a: old, b: new FakeServer({ 'tools/list': { tools: named('b') } }) }, { wait: 1 })
+  const { group, planOf } = groupOf(
+    { a: old, b: new FakeServer({ 'tools/list': { tools: named('b') } }) },
+    { wait: { known: 1, first: 1 } },
+  )
   t.same(names(await ask(group, 'tools/list')), ['b__b'])
   const fresh = new FakeServer({ 'tools/list': { tools: named('shown') } })
-  group.change(planOf({ a: fresh, b: new FakeServer({ 'tools/list': { tools: named('b') } }) }, { wait: 60_000 }))
+  group.change(
+    planOf(
+      { a: fresh, b: new FakeServer({ 'tools/list': { tools: named('b') } }) },
+      { wait: { known: 60_000, first: 60_000 } },
+    ),
+  )
   for (const open of gates) open()
   await setImmediate()
   fresh.down = new Fault('upstreamUnavailable', 'down')
@@ -272,7 +280,7 @@ t.test(
     const quick = new FakeServer({ 'tools/list': { tools: named('x') }, 'tools/call': content('quick') })
     const dead = new FakeServer()
     dead.down = new Fault('upstreamUnavailable', 'dead')
-    const { group } = groupOf({ quick, slow, dead }, { bareNames: true, bareUris: true, wait: 1 })
+    const { group } = groupOf({ quick, slow, dead }, { bareNames: true, bareUris: true, wait: { known: 1, first: 1 } })
     t.same(await ask(group, 'tools/call', { name: 'x' }), content('quick'))
     for (const [method, params] of [
       ['tools/call', { name: 'late' }],
@@ -614,7 +622,7 @@ t.test('discovery merges the answers of the servers, without waiting for slow on
     'server/discover': { supportedVersions: [], capabilities: { tools: {} }, instructions: 'Be brief.' },
   })
   const slow = new FakeServer({ 'server/discover': () => new Promise(() => {}) })
-  const { group } = groupOf({ a, slow }, { wait: 20 })
+  const { group } = groupOf({ a, slow }, { wait: { known: 20, first: 20 } })
   const found = await ask(group, 'server/discover')
   t.match(found, {
     capabilities: { tools: { listChanged: true }, prompts: {}, resources: {} },

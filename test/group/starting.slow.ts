@@ -10,7 +10,7 @@ import { ALL_LISTS, changed, listen, told } from '../support/listening.js'
 import { call } from '../support/modern.js'
 
 /** The default time that a list waits, in milliseconds. */
-const WAIT = 5_000
+const WAIT = 20_000
 const UNAVAILABLE = 'io.github.mcp-bridge/unavailable'
 
 interface Listed {

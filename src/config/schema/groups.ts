@@ -54,9 +54,9 @@ export const groupEntry = z.strictObject({
       'Whether URIs of resources get the prefix of their server, as in files+file:///a.txt, or stay unchanged.',
     ),
   wait: milliseconds
-    .default(5_000)
+    .optional()
     .describe(
-      'Milliseconds that a list waits for a slow or starting server. After that, the list leaves the server out.',
+      'Milliseconds that a list waits for a slow or starting server. After that, the list has what the server listed last, or leaves it out. Default: 500 if the bridge knows a list of the server for the caller, else timeouts.firstList.',
     ),
   required: z
     .union([z.literal(true), z.array(entryName)])

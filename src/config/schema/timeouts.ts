@@ -56,6 +56,11 @@ export const timeouts = z
     reuse: serverTimes.reuse.default(60_000),
     idle: serverTimes.idle.optional(),
     answer: serverTimes.answer.default(600_000),
+    firstList: milliseconds
+      .default(20_000)
+      .describe(
+        'Milliseconds that a list of a group waits for a server of which the bridge knows no list for the caller. The option "wait" of a group replaces it.',
+      ),
     clientIdle: milliseconds
       .default(1_800_000)
       .describe(
