@@ -121,6 +121,9 @@ export interface TunnelListener {
   ended(): void
 }
 
+/** A refusal, an error, or a text that is no message. */
+export type DoubtfulAnswer = HttpRefusal | Response | { said: string }
+
 /** Revises a result that passes unchanged otherwise. Returns the same one if nothing changes. */
 export type Revise = (result: Payload) => Payload | Promise<Payload>
 
@@ -179,14 +182,15 @@ export interface Relayed {
   /** Whether such a refusal proves that the server is not of this era. */
   contradicts(refusal: HttpRefusal, era: Era): boolean
   /**
-   * Whether a refusal of this method means that the server has lost the session. If the refusal leaves that open, sends
-   * another request in the session to find out, for this principal and with these headers.
+   * Whether a refusal of this method, or what answers it instead of a result, means that the server has lost the session. If that is open,
+   * sends another request in the session to find out, for this principal and with these headers. `lost`: the server has
+   * not acted on the request, or may act on it twice; `later`: it may have acted on it, so that its answer counts.
    */
   hasLostSession(
-    refusal: HttpRefusal,
+    answer: DoubtfulAnswer,
     method: string,
-    look: { principal: string; headers: Readonly<Record<string, string>> },
-  ): Promise<boolean>
+    look: { principal: string; headers(): Readonly<Record<string, string>> },
+  ): Promise<'lost' | 'later' | undefined>
 }
 
 /** The cookies of one session with a server. */

@@ -3,6 +3,7 @@
 import { requestHeaders } from '../protocol/headers.js'
 import { methodTraits } from '../protocol/methods.js'
 import { discoverParams } from '../protocol/modern-server.js'
+import type { HttpRefusal } from '../protocol/refusal.js'
 import type { Relayed } from '../protocol/upstream.js'
 import { EMPTY, type Json } from '../rpc/splice.js'
 import type { Detection } from './era/detection.js'
@@ -78,18 +79,32 @@ export function relayedBy(
       return answered ? undefined : refusedCall(refusal)
     },
     contradicts,
-    hasLostSession: async (refusal, method, { principal, headers }) => {
-      const { status } = refusal
-      const failure = new ChannelError(`The server answered with HTTP ${status}`, { refusal })
+    hasLostSession: async (answer, method, { principal, headers }) => {
+      const failure = 'kind' in answer ? answer : failureOf(answer)
       const doubt = doubtIn(failure, method)
+      if (!doubt) return undefined
       // In the same session, a refusal of credentials cannot be distinguished from a refusal of the session.
-      if (doubt !== 'lost' && !doubt?.speaks && (status === 401 || status === 403)) return false
+      const isOfCredentials = 'status' in answer && (answer.status === 401 || answer.status === 403)
+      if (doubt !== 'lost' && !doubt.speaks && isOfCredentials) return undefined
+      const { capability, idempotent } = methodTraits(method)
       const check = new SessionCheck(
         { hasServed: true },
-        (look, timeout) => askOnce(origin, look, { path: redirects.pathFor(principal), headers }, timeout),
-        () => false,
+        (look, timeout) => askOnce(origin, look, { path: redirects.pathFor(principal), headers: headers() }, timeout),
+        // A client asks for what the server offers.
+        (look) => capability !== undefined && methodTraits(look).capability === capability,
       )
-      return (await check.lossBehind(failure, method)) !== undefined
+      const loss = await check.lossBehind(failure, method)
+      if (!loss) return undefined
+      return 'status' in answer || loss === 'unacted' || idempotent ? 'lost' : 'later'
     },
   }
+}
+
+function failureOf(answer: HttpRefusal | { said: string }): ChannelError {
+  if ('said' in answer)
+    return new ChannelError('The body of the answer is not a JSON-RPC response to the request', {
+      protocol: true,
+      said: answer.said,
+    })
+  return new ChannelError(`The server answered with HTTP ${answer.status}`, { refusal: answer })
 }

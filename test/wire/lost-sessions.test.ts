@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { type Caller, callers } from '../support/callers.js'
+import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp, type Override } from '../support/legacy-http.js'
 import { LegacySse, PATHS } from '../support/legacy-sse.js'
@@ -62,6 +63,9 @@ const REFUSALS: [name: string, refuse: Refuse][] = [
   ['200, in Russian', error(200, -32000, 'Сессия не найдена')],
   ['200, an error without an id', error(200, -32600, 'Bad Request: Server not initialized', null)],
   ['200, the Python SDK before initialize', error(200, -32602, 'Invalid request parameters')],
+  ['200, an SDK without its session', error(200, -32600, 'Bad Request: No valid session ID provided')],
+  ['200, an event with another code', event(-32602, 'Invalid request parameters')],
+  ['400, an event', error(400, -32602, 'Session not found', null)],
   ['200, an event', event(-32001, 'Session expired')],
   ['200, a page', text(200, '<html>Your session has expired</html>', 'text/html')],
   ['200, JSON of its own', text(200, '{"error":"session expired"}', 'application/json')],
@@ -258,7 +262,7 @@ t.test('R1: a relayed client gets 404, which every client understands', async (t
   const server = await Forgetful.start(t)
   const { url } = await startBridge(t, { url: server.http.url })
   for (const [what, refuse] of REFUSALS) {
-    if (what.startsWith('200') || what.startsWith('401') || what.startsWith('403')) continue
+    if (what.startsWith('401') || what.startsWith('403')) continue
     server.seen()
     const client = await LegacyClient.open(url)
     t.match((await client.call('act')).message, { result: {} }, what)
@@ -267,6 +271,64 @@ t.test('R1: a relayed client gets 404, which every client understands', async (t
     const other = await LegacyClient.open(url)
     t.match((await other.call('act')).message, { result: {} }, what)
     t.equal(server.seen().calls.length, 3, `${what}: nothing is sent twice`)
+  }
+})
+
+t.test('a relayed client that gets an error late on its stream gets 404 for its next request', async (t) => {
+  let isLost = false
+  const late = error(200, -32602, 'Invalid request parameters')
+  const http = await LegacyHttp.start(t, {
+    override: ({ headers, message }, response) => {
+      if (headers['mcp-session-id'] !== 'session-1' || message['id'] === undefined) return false
+      const crashes = (message['params'] as Json | undefined)?.['name'] === 'crash'
+      if (crashes) {
+        isLost = true
+        const progress = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } }
+        const body = {
+          jsonrpc: '2.0',
+          id: message['id'],
+          error: { code: -32602, message: 'Invalid request parameters' },
+        }
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.end(`data: ${JSON.stringify(progress)}\n\ndata: ${JSON.stringify(body)}\n\n`)
+      } else if (isLost) late(message, response)
+      return crashes || isLost
+    },
+  })
+  const { url } = await startBridge(t, { url: http.url })
+  const client = await LegacyClient.open(url)
+  t.match((await client.call('act')).message, { result: {} })
+  t.match(await client.call('crash'), { status: 200, message: { error: { code: -32602 } } })
+  await until(async () => (await client.call('act')).status === 404, 'the client learns it')
+  const other = await LegacyClient.open(url)
+  t.match((await other.call('act')).message, { result: {} })
+})
+
+t.test('relays an error of a tool that mentions sessions, and keeps the session', async (t) => {
+  const errors: Refuse[] = [
+    error(200, -32000, 'Session "shop" is not initialized'),
+    error(200, -32002, 'Session not found'),
+    error(200, -32602, 'Invalid request parameters'),
+    error(200, -32600, 'No valid session ID provided'),
+    event(-32600, 'Session not found'),
+    text(200, 'Session closed', 'text/html'),
+  ]
+  let refuse = errors[0] as Refuse
+  const http = await LegacyHttp.start(t, {
+    override: ({ message }, response) => {
+      if ((message['params'] as Json | undefined)?.['name'] !== 'act') return false
+      refuse(message, response)
+      return true
+    },
+  })
+  const { url } = await startBridge(t, { url: http.url })
+  const client = await LegacyClient.open(url)
+  for (const each of errors) {
+    refuse = each
+    const before = http.of('tools/call').length
+    t.match((await client.call('act')).message, { error: { message: String } })
+    t.match((await client.call('echo', { x: 1 })).message, { result: { structuredContent: { x: 1 } } })
+    t.equal(http.of('tools/call').length - before, 2, 'each call ran once')
   }
 })
 

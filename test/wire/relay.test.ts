@@ -554,7 +554,7 @@ t.test('R20: relays the answer to a batch with a request, unless it is not JSON'
   const batch = '[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":1,"method":"ping"}]'
   t.match(await toLegacy(batch), { status: 200, text: 'null' })
   ;[type, body] = ['text/html', '<p>OK</p>']
-  t.match(await toLegacy(batch), { message: { error: { data: { reason: 'upstream_protocol' } } } })
+  t.match(await toLegacy(batch), { message: [{ id: 1, error: { data: { reason: 'upstream_protocol' } } }] })
 })
 
 t.test('55 relays the answer to a request whose id the bridge cannot read: the server decides about it', async (t) => {

@@ -2,10 +2,11 @@
  * Reads a relayed answer while it passes: how the call ended, and whether an error can be added if the server sends no
  * answer.
  */
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
+import type { DoubtfulAnswer } from '../../protocol/upstream.js'
 import { hasLineEnd } from '../../rpc/event-length.js'
 import { FieldFilter } from '../../rpc/field-filter.js'
-import { type Message, parseMessage, type Response } from '../../rpc/message.js'
+import { type Id, idKey, keptKey, type Message, parseMessage, type Response } from '../../rpc/message.js'
 import { cut, repairedSourceOf, sourceOf, sourceOfBytes } from '../../rpc/source.js'
 import { SseDecoder } from '../../rpc/sse.js'
 import { RelayedEnding } from './relayed-ending.js'
@@ -14,6 +15,9 @@ import { RelayedEnding } from './relayed-ending.js'
 export const READ_FIRST = 64 * 1024
 /** Milliseconds for which an event stream is held back if the request needs no answer, because it may have no message. */
 const HELD = 1_000
+/** Milliseconds for which an event stream is held back, because it may begin with an error that says that the session is lost. */
+const FIRST_WITHIN = 100
+const BRACE = 0x7b
 /** How JSON-RPC messages begin. Some have an id or a method before the version. */
 const BEGINNING = /^\s*(?:\[\s*)?\{\s*(?:"(?:id|method)"\s*:\s*(?:"[^"]*"|[^\s"{}[\],]+)\s*,\s*)*"jsonrpc"\s*:/
 /** Bytes at the end of an event stream that are remembered. */
@@ -71,6 +75,14 @@ export function responseIn(bytes: Buffer): Response | undefined {
   return message?.kind === 'response' ? message : undefined
 }
 
+/** What in an answer may say that the server has lost the session: an error, or a text that is no message. */
+export function doubtfulIn(bytes: Buffer, type: string): DoubtfulAnswer | undefined {
+  if (type === 'application/json' && !bytes.includes('"error"')) return undefined
+  const response = responseIn(bytes)
+  if (response) return response.outcome.kind === 'error' ? response : undefined
+  return isMessage(bytes) ? undefined : { said: bytes.toString('utf8', 0, READ_FIRST) }
+}
+
 /** Whether a body is a JSON-RPC message, or a batch with one, whatever its content type. */
 export function isMessage(bytes: Buffer): boolean {
   return holdsMessage(read(() => sourceOfBytes([bytes])))
@@ -120,6 +132,48 @@ export function awaitMessage(events: Readable, then: (error: Error | undefined, 
   const onError = (error: Error) => done(error, false)
   const onClose = () => done(new Error('The connection was closed before the stream ended'), false)
   const timer = setTimeout(() => done(undefined, false), HELD)
+  events.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
+}
+
+/**
+ * Waits for the first message in an event stream, but not long, and calls `then`: with the message if it is a response, and
+ * with the stream, into which the read bytes have been put back; or with an error if the stream has broken off.
+ */
+export function awaitFirst(
+  events: Readable,
+  then: (error: Error | undefined, answer: Response | undefined, events: Readable) => void,
+): void {
+  const chunks: Buffer[] = []
+  const decoder = new SseDecoder(READ_FIRST, { cuts: true })
+  let length = 0
+  const done = (error: Error | undefined, answer?: Response, hasEnded = false) => {
+    clearTimeout(timer)
+    events.off('data', onData).off('end', onEnd).off('close', onClose)
+    // Later errors of a stream that is over are ignored, and must not be thrown.
+    if (error || hasEnded) events.on('error', () => {})
+    else {
+      events.pause()
+      if (length > 0) events.unshift(Buffer.concat(chunks, length))
+    }
+    events.off('error', onError)
+    then(error, answer, hasEnded ? Readable.from(chunks) : events)
+  }
+  const onData = (chunk: Buffer) => {
+    chunks.push(chunk)
+    length += chunk.length
+    // Most answers are results.
+    if (!chunk.includes('"error"') && chunk.includes(BRACE)) return done(undefined)
+    for (const { data } of decoder.push(chunk)) {
+      if (data.length === 0) continue
+      const message = read(() => repairedSourceOf(data).source)
+      return done(undefined, message?.kind === 'response' ? message : undefined)
+    }
+    if (length > READ_FIRST) done(undefined)
+  }
+  const onEnd = () => done(undefined, undefined, true)
+  const onError = (error: Error) => done(error)
+  const onClose = () => done(new Error('The connection was closed before the stream ended'))
+  const timer = setTimeout(() => done(undefined), FIRST_WITHIN)
   events.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
 }
 
@@ -208,6 +262,40 @@ export class RelayedEvents {
     if (start !== undefined || !this.#ending) this.#ending = new RelayedEnding()
     this.#ending.push(bytes.subarray(start ?? 0))
     this.#before = (this.#before + bytes.subarray(1 - SEPARATOR).toString('latin1')).slice(1 - SEPARATOR)
+  }
+}
+
+/** The requests of a batch that a stream of events has not answered yet. */
+export class UnansweredCalls {
+  readonly #left: Map<string, Id>
+  readonly #events: SseDecoder
+
+  /** `limit`: most bytes of an event. The stream is ended at a larger one. */
+  constructor(ids: readonly Id[], limit: number) {
+    this.#left = new Map(ids.map((id) => [idKey(id), id]))
+    this.#events = new SseDecoder(limit, { cuts: true })
+  }
+
+  get ids(): Id[] {
+    return [...this.#left.values()]
+  }
+
+  push(chunk: Uint8Array): void {
+    for (const { data } of this.#events.push(chunk))
+      if (data.length > 0) this.#take(read(() => repairedSourceOf(data).source))
+  }
+
+  #take(message: Message | undefined): void {
+    if (message?.kind === 'batch') {
+      const { source, elements } = message
+      for (const { start, end } of elements) {
+        const element = read(() => sourceOf(cut(source, start, end)))
+        if (element?.kind !== 'batch') this.#take(element)
+      }
+      return
+    }
+    const key = message?.kind === 'response' && message.id !== undefined ? keptKey(this.#left, message.id) : undefined
+    if (key !== undefined) this.#left.delete(key)
   }
 }
 

@@ -8,8 +8,8 @@ import type { Final, UpstreamSpan } from '../../protocol/call.js'
 import { idIn, isSilent, messageIn } from '../../protocol/classify.js'
 import { type HttpRefusal, refusalOf } from '../../protocol/refusal.js'
 import type { TraceContext } from '../../protocol/trace.js'
-import type { SessionCookies } from '../../protocol/upstream.js'
-import type { Id } from '../../rpc/message.js'
+import type { DoubtfulAnswer, SessionCookies } from '../../protocol/upstream.js'
+import type { Id, Response } from '../../rpc/message.js'
 import { MARK_LENGTH, startsWithMark } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { headerOf, mediaType } from '../../texts/headers.js'
@@ -17,7 +17,16 @@ import { HangUp, type Signal } from '../../time/hang-up.js'
 import type { CallLogEntry } from '../call-log.js'
 import { replyIn } from '../outcome.js'
 import { isEvents, type RelayedHeaders, sentBack } from './relay-headers.js'
-import { awaitMessage, beginsMessage, isMessage, READ_FIRST, readBeginning, responseIn } from './relayed-answer.js'
+import {
+  awaitFirst,
+  awaitMessage,
+  beginsMessage,
+  doubtfulIn,
+  isMessage,
+  READ_FIRST,
+  readBeginning,
+  responseIn,
+} from './relayed-answer.js'
 import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedList } from './relayed-list.js'
 import { REVISED_COPIES, revisedBody, revisedEvents } from './relayed-revision.js'
@@ -83,6 +92,8 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   /** The event stream from the server. */
   #stream: RelayedStream | undefined
   #draining = false
+  /** It is known whether its answer means that the session is lost. */
+  #isJudged = false
 
   constructor(parts: Parts, onOver: () => void) {
     this.passing = parts.passing
@@ -190,7 +201,8 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     if (statusCode < 300 && isEvents(headers)) {
       const unusable = relayed.unusable(headers, 0)
       if (unusable) return this.#drop(stream, unusable)
-      return this.#isSilent ? this.#sendEventsIfAny(stream) : this.#sendEvents(stream)
+      if (this.#isSilent) return this.#sendEventsIfAny(stream)
+      return this.#mayLoseSession ? this.#sendEventsUnlessLost(stream) : this.#sendEvents(stream)
     }
     if (statusCode < 300 && request.method === 'GET') return this.#sayNoStream(stream)
     const { revise } = this.passing
@@ -198,7 +210,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     readBeginning(stream, revise ? relayed.bodyLimit : READ_FIRST, (error, beginning, whole) => {
       if (error) return this.failed(error)
       const length = Math.max(beginning.length, Number(headerOf(headers, 'content-length') ?? 0))
-      const unusable = statusCode < 300 && this.id !== undefined && length > 0 && relayed.unusable(headers, length)
+      const unusable = statusCode < 300 && this.#hasCalls && length > 0 && relayed.unusable(headers, length)
       if (unusable) return this.#drop(stream, unusable)
       const bytes = this.#withoutMark(beginning, !whole && stream)
       if (statusCode >= 300) {
@@ -256,7 +268,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     // A request that was cut while it waited for a credential fails for that reason.
     this.#fault ??= fault
     // Without an id, there is no call with an unknown outcome.
-    this.#refuse(this.#fault, this.id === undefined ? 502 : this.#fault.status)
+    this.#refuse(this.#fault, this.#hasCalls ? this.#fault.status : 502)
   }
 
   #sendWhole(status: number, headers: RelayedHeaders, bytes: Buffer): void {
@@ -267,6 +279,8 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
       reply.send()
       return
     }
+    const doubtful = this.#mayLoseSession && !this.#isJudged ? doubtfulIn(bytes, mediaType(headers)) : undefined
+    if (doubtful) return this.#sendUnlessLost(doubtful, () => this.#sendWhole(status, headers, bytes))
     const strange = mediaType(headers) !== 'application/json' && !isMessage(bytes)
     if (strange && this.#parts.request.method === 'POST') {
       const type = mediaType(headers) || 'no content type'
@@ -285,6 +299,43 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     this.#parts.messages?.answer(bytes, status)
     this.#parts.list?.answer(bytes)
     sendWhole(reply, bytes)
+  }
+
+  /** Whether an error that answers the request can mean that the server has lost the session. */
+  get #mayLoseSession(): boolean {
+    return this.#inSession !== undefined && this.id !== undefined
+  }
+
+  /** Sends what is no result, unless it means that it has lost the session: then the client is told. */
+  #sendUnlessLost(answer: DoubtfulAnswer, send: () => void, drop = () => {}): void {
+    const session = this.#inSession as string
+    this.#isJudged = true
+    const { reply } = this.#parts
+    this.#lossBehind(answer)
+      .then((loss) => {
+        if (loss === 'later') this.#parts.sessions.lose(session)
+        if (loss === 'lost' || reply.raw.destroyed) drop()
+        if (reply.raw.destroyed) reply.hijack()
+        else if (loss === 'lost') this.#sessionGone(session)
+        else send()
+      })
+      .catch((error: Error) => this.failed(error))
+  }
+
+  /** The client has got an error on a stream that had begun: if the session is lost, its next request learns it. */
+  #loseIfLost(answer: Response): void {
+    const session = this.#inSession as string
+    const { sessions } = this.#parts
+    this.#lossBehind(answer).then(
+      (loss) => loss && sessions.lose(session),
+      () => {},
+    )
+  }
+
+  #lossBehind(answer: DoubtfulAnswer): Promise<'lost' | 'later' | undefined> {
+    const { request, relayed } = this.#parts
+    const look = { principal: request.principal, headers: () => this.#headersToLook() }
+    return relayed.hasLostSession(answer, this.passing.method, look)
   }
 
   /** Whether the request needs no answer: a notification, the answer to a question of the server, or a batch of such. */
@@ -310,6 +361,19 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
       if (ended) return this.#accept()
       this.#sendEvents(stream)
       stream.resume()
+    })
+  }
+
+  /** Passes on an event stream, unless it begins with an error that means that the server has lost the session. */
+  #sendEventsUnlessLost(stream: Readable): void {
+    awaitFirst(stream, (error, answer, events) => {
+      if (error) return this.failed(error)
+      const send = () => {
+        this.#sendEvents(events)
+        events.resume()
+      }
+      if (answer?.outcome.kind === 'error') this.#sendUnlessLost(answer, send, () => discard(events))
+      else send()
     })
   }
 
@@ -377,7 +441,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   /** Whether a refusal means that the server has changed its era, or that it has lost the session. */
   async #meaningOf(refusal: HttpRefusal): Promise<'turned' | 'lost' | undefined> {
     const { request, relayed } = this.#parts
-    const { era, opens, method } = this.passing
+    const { era, opens } = this.passing
     const { principal, credential } = request
     const { status } = refusal
     const refusesToOpen = opens && status >= 400 && status < 500 && !NOT_ABOUT_ERA.has(status)
@@ -386,8 +450,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
       return (await relayed.turned(era, sender)) ? 'turned' : undefined
     }
     if (this.#inSession === undefined || request.method !== 'POST' || status === 404 || status < 400) return undefined
-    const look = { principal, headers: this.#headersToLook() }
-    return (await relayed.hasLostSession(refusal, method, look)) ? 'lost' : undefined
+    return (await this.#lossBehind(refusal)) && 'lost'
   }
 
   /**
@@ -423,7 +486,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     }
     this.#parts.messages?.refused(bytes, status)
     if (status === 404 && this.#inSession) return this.#sessionGone(this.#inSession)
-    const answers = this.id !== undefined
+    const answers = this.#hasCalls
     if (answers || status < 400 || status >= 500) this.#fault = fault
     else this.#ending = errorOf(status)
     // The server's status is passed on, but not if the outcome is unknown: a 5xx would invite a retry.
@@ -463,9 +526,10 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     else if (this.#fault) stream.finish()
   }
 
-  ended(final: Final, bytes: number): void {
+  ended(final: Final, bytes: number, answer: Response | undefined): void {
     this.#free(bytes)
     this.#ending = final
+    if (answer?.outcome.kind === 'error' && this.#mayLoseSession && !this.#isJudged) this.#loseIfLost(answer)
     this.#fault = undefined
     this.#span.over(final)
   }
@@ -479,7 +543,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   #refuse(fault: Fault, status: number | undefined): void {
     const { reply, refusing, messages } = this.#parts
     clearHeaders(reply)
-    const text = refuse(reply, fault, { ...refusing, id: this.id, status })
+    const text = refuse(reply, fault, { ...refusing, id: this.id, ids: this.ids, status })
     messages?.own(text, reply.statusCode)
   }
 
@@ -511,6 +575,15 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
 
   get id(): Id | undefined {
     return this.passing.id ?? idIn(this.#parts.request.body)
+  }
+
+  get ids(): readonly Id[] | undefined {
+    return this.passing.ids
+  }
+
+  /** Whether it has a request that must be answered. */
+  get #hasCalls(): boolean {
+    return this.id !== undefined || (this.ids !== undefined && this.ids.length > 0)
   }
 
   /** Handles the end of the reply: it was sent completely, or the client has disconnected. */

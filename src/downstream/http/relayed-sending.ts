@@ -23,6 +23,8 @@ export interface Passing {
   method: string
   name?: string | undefined
   id?: Id | undefined
+  /** The ids of the requests in a batch. */
+  ids?: readonly Id[] | undefined
   /** The answer is an endless stream. */
   endless: boolean
   /** Whether it needs no answer; undefined for a modern request, whose body has not been parsed. */

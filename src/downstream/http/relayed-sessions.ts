@@ -2,6 +2,7 @@
 
 import { Fault } from '../../fault/fault.js'
 import { Bound } from '../../limits/bound.js'
+import { BoundedSet } from '../../limits/bounded.js'
 import { Occupancy, type Occupant } from '../../limits/occupancy.js'
 import type { SharedStore } from '../../ports/replicas.js'
 import type { SessionCookies } from '../../protocol/upstream.js'
@@ -60,11 +61,17 @@ const LOOK = 10_000
 /** Sessions that are written at once when the store may have lost all. */
 const TOGETHER = 100
 
+/** Ids of lost sessions that are remembered. */
+const MAX_LOST_SESSIONS = 1_000
+const NOT_FOUND = 'Session not found: call initialize to open one'
+
 /** The relayed sessions of one server. */
 export class RelayedSessions {
   readonly #options: RelayedSessionsOptions
   readonly #sessions = new Map<string, Session>()
   readonly #occupancy: Occupancy
+  /** Ids of sessions that the server has lost, and that its refusals do not show. */
+  readonly #lost = new BoundedSet<string>(MAX_LOST_SESSIONS)
   #retry: NodeJS.Timeout | undefined
   #looking: NodeJS.Timeout | undefined
   #closed = false
@@ -113,6 +120,7 @@ export class RelayedSessions {
     id: string,
     { cookies, ...session }: Owner & { cookies?: SessionCookies | undefined },
   ): Promise<void> | undefined {
+    this.#lost.delete(id)
     const written = this.#share(id, this.#keep(id, session, Number.NEGATIVE_INFINITY, cookies))
     this.#options.report('opened', id, session.principal)
     return written
@@ -148,10 +156,10 @@ export class RelayedSessions {
    * error.
    */
   async isOf(principal: string, id: string, open: boolean): Promise<boolean> {
+    if (this.#lost.has(id)) throw new Fault('sessionNotFound', NOT_FOUND)
     const session = this.#sessions.get(id) ?? (await this.#recall(id, open))
     if (!session) return false
-    if (session.principal !== principal)
-      throw new Fault('foreignSession', 'Session not found: call initialize to open one')
+    if (session.principal !== principal) throw new Fault('foreignSession', NOT_FOUND)
     session.idleSince = performance.now()
     const caughtUp = this.#catchUp(id, session)
     if (session.cookies?.any) await caughtUp
@@ -167,6 +175,12 @@ export class RelayedSessions {
     const session = this.#sessions.get(id)
     if (!this.#options.shared || !session?.cookies || session.cookies.taken === session.cookiesShared) return undefined
     return this.#write(id, session)
+  }
+
+  /** Forgets a session that the server has lost, in all replicas. Its id stays unknown here. */
+  lose(id: string): void {
+    this.#lost.add(id)
+    this.forget(id)
   }
 
   /** Forgets a session that has ended, in all replicas. */

@@ -12,13 +12,13 @@ import { LISTEN } from '../../protocol/methods.js'
 import { encodeReply } from '../../protocol/modern-client.js'
 import type { Relayed } from '../../protocol/upstream.js'
 import { EventLength, hasLineEnd } from '../../rpc/event-length.js'
-import { error as errorMessage, type Id } from '../../rpc/message.js'
+import { error as errorMessage, type Id, type Response } from '../../rpc/message.js'
 import { MARK_LENGTH, startsWithMark } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { DROP_EVENT, encodeEvent, KEEP_ALIVE, SseError } from '../../rpc/sse.js'
 import { atTurnEnd } from '../../time/turn.js'
 import { replyIn } from '../outcome.js'
-import { RelayedEvents } from './relayed-answer.js'
+import { RelayedEvents, UnansweredCalls } from './relayed-answer.js'
 import { RelayedEnding } from './relayed-ending.js'
 import type { Passing } from './relayed-sending.js'
 import { type ErrorRendering, pour, takeResponse, whenOver, writeTogether } from './replies.js'
@@ -39,8 +39,10 @@ interface StreamParts {
 export interface StreamOwner {
   /** Undefined if it needs no answer. */
   readonly id: Id | undefined
-  /** Takes how the call ended, when a stream with an answer ends, and the bytes of the stream. */
-  ended(final: Final, bytes: number): void
+  /** The ids of the requests in a batch; undefined for another message. */
+  readonly ids: readonly Id[] | undefined
+  /** Takes how the call ended, when a stream with an answer ends, the bytes of the stream, and the answer unless it is large. */
+  ended(final: Final, bytes: number, answer: Response | undefined): void
   /** Takes why there is no answer. Returns the fault. */
   lose(error: Error): Fault
 }
@@ -52,6 +54,8 @@ export class RelayedStream {
   readonly #parts: StreamParts
   readonly #owner: StreamOwner
   readonly #events: RelayedEvents
+  /** The requests of a batch that have not been answered; undefined for another message. */
+  readonly #unanswered: UnansweredCalls | undefined
   readonly #silence: NodeJS.Timeout
   #draining = false
   /** Nothing of the server has been sent. */
@@ -67,6 +71,7 @@ export class RelayedStream {
     this.#owner = owner
     this.#events = new RelayedEvents(parts.passing.era === 'modern')
     const { bodyLimit } = parts.relayed
+    this.#unanswered = owner.ids && new UnansweredCalls(owner.ids, bodyLimit)
     const response = takeResponse(parts.reply)
     this.#response = response
     source.once('end', () => atTurnEnd(() => this.finish()))
@@ -100,11 +105,11 @@ export class RelayedStream {
     const response = this.#response
     if (response.writableEnded) return
     // After an incomplete event, another event would be read as part of it.
-    const last = this.#events.isWhole ? this.#finalMessage() : undefined
+    const last = this.#events.isWhole ? this.#finalMessages() : []
     this.#source.destroy()
     clearInterval(this.#silence)
-    if (last !== undefined) this.#parts.messages?.own(last, 200)
-    response.end(last === undefined ? undefined : encodeEvent(last))
+    for (const message of last) this.#parts.messages?.own(message, 200)
+    response.end(last.map((message) => encodeEvent(message)).join(''))
   }
 
   #write(chunk: Buffer, mayEnd = true): void {
@@ -112,6 +117,7 @@ export class RelayedStream {
     const bytes = this.#isNew && startsWithMark(chunk) ? chunk.subarray(MARK_LENGTH) : chunk
     this.#isNew = false
     this.#silence.refresh()
+    this.#unanswered?.push(bytes)
     for (const part of this.#events.push(bytes, mayEnd)) this.#response.write(part)
   }
 
@@ -138,31 +144,34 @@ export class RelayedStream {
     else response.destroy()
   }
 
-  /** The message that the bridge adds at the end of the stream; undefined for none. */
-  #finalMessage(): string | undefined {
+  /** The messages that the bridge adds at the end of the stream. */
+  #finalMessages(): string[] {
     const { era, endless } = this.#parts.passing
     const { id } = this.#owner
-    if (this.#tooLarge) return this.#errorMessage(this.#tooLarge)
-    if (endless && this.#draining) return era === 'modern' && id !== undefined ? subscriptionEnded(id) : undefined
+    if (this.#tooLarge) return this.#errorMessages(this.#tooLarge)
+    if (endless && this.#draining) return era === 'modern' && id !== undefined ? [subscriptionEnded(id)] : []
     const { answer } = this.#events
     const final = answer instanceof RelayedEnding ? answer.final : answer && replyIn(answer)
-    if (final) this.#owner.ended(final, this.#length)
-    if (answer || endless || !this.#canEndWithError) return undefined
-    return this.#errorMessage(new Error('The server closed the stream without an answer'))
+    if (final) this.#owner.ended(final, this.#length, answer instanceof RelayedEnding ? undefined : answer)
+    const isAnswered = this.#unanswered ? this.#unanswered.ids.length === 0 : answer !== undefined
+    if (isAnswered || endless || !this.#canEndWithError) return []
+    return this.#errorMessages(new Error('The server closed the stream without an answer'))
   }
 
-  /** The message that ends the call with an error; undefined for a stream that answers no call. */
-  #errorMessage(why: Error): string | undefined {
+  /** The messages that end the calls with an error; none for a stream that answers no call. */
+  #errorMessages(why: Error): string[] {
     const { id } = this.#owner
-    const fault = this.#owner.lose(why)
-    return id === undefined ? undefined : errorMessage(id, fault.toRpcError(this.#parts.refusing.draftErrorCodes))
+    const error = this.#owner.lose(why).toRpcError(this.#parts.refusing.draftErrorCodes)
+    const ids = this.#unanswered?.ids ?? (id === undefined ? [] : [id])
+    return ids.map((one) => errorMessage(one, error))
   }
 
   /**
    * Whether an error may end the call. It may not if the client can resume the stream, because the answer may follow.
    */
   get #canEndWithError(): boolean {
-    return this.#owner.id !== undefined && !this.#events.isResumable
+    const hasCalls = this.#owner.id !== undefined || (this.#unanswered?.ids.length ?? 0) > 0
+    return hasCalls && !this.#events.isResumable
   }
 }
 

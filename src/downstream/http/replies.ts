@@ -96,6 +96,8 @@ export function whenOver({ raw }: Pick<FastifyReply, 'raw'>, then: () => void): 
 /** How faults are sent to clients. */
 export interface ErrorRendering {
   id?: Id | undefined
+  /** The ids of a batch: each of its requests gets the error. */
+  ids?: readonly Id[] | undefined
   /** The HTTP status to use instead of the fault's own. */
   status?: number | undefined
   draftErrorCodes?: boolean
@@ -110,9 +112,10 @@ export interface ErrorRendering {
 export function refuse(
   reply: FastifyReply,
   fault: Fault,
-  { id, status, draftErrorCodes = false, passthrough }: ErrorRendering = {},
+  { id, ids = [], status, draftErrorCodes = false, passthrough }: ErrorRendering = {},
 ): string {
-  const text = errorMessage(id, fault.toRpcError(draftErrorCodes))
+  const error = fault.toRpcError(draftErrorCodes)
+  const text = ids.length === 0 ? errorMessage(id, error) : `[${ids.map((one) => errorMessage(one, error)).join(',')}]`
   reply.code(status ?? statusOf(reply, fault, passthrough)).type(JSON_TYPE)
   explain(reply, fault)
   reply.send(text)

@@ -9,7 +9,8 @@ import { idToAnswer, isSilent } from '../../protocol/classify.js'
 import { looksModern, traits } from '../../protocol/eras.js'
 import { type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
 import type { Upstream } from '../../protocol/upstream.js'
-import type { Message, Request } from '../../rpc/message.js'
+import type { Id, Message, Request } from '../../rpc/message.js'
+import { own } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { subject } from '../call-log.js'
 import { readBatch } from '../legacy/batch.js'
@@ -214,7 +215,7 @@ function passingOf(message: Message): Passing {
     method,
     ...subject(method, params),
     id: idToAnswer(message),
-    silent: message.kind === 'batch' ? isSilentBatch(message) : isSilent(message),
+    ...(message.kind === 'batch' ? passingOfBatch(message) : { silent: isSilent(message) }),
     endless: false,
     opens: false,
     goesOn: !('method' in message),
@@ -222,10 +223,9 @@ function passingOf(message: Message): Passing {
   }
 }
 
-/** Whether no message of a batch needs an answer. */
-function isSilentBatch(batch: Message & { kind: 'batch' }): boolean {
+function passingOfBatch(batch: Message & { kind: 'batch' }): Pick<Passing, 'ids' | 'silent'> {
   const { requests, errors } = readBatch(batch)
-  return requests.length === 0 && errors.length === 0
+  return { ids: requests.map(({ id }) => own(id) as Id), silent: requests.length === 0 && errors.length === 0 }
 }
 
 /**

@@ -1,8 +1,9 @@
 /** Sends one request over Streamable HTTP without a channel, for example in the session of a relayed client. */
 import { type Id, parseMessage, type Response, request as requestMessage, type Sent } from '../../rpc/message.js'
 import { sourceOf } from '../../rpc/source.js'
+import { mediaType } from '../../texts/headers.js'
 import { Deadline } from '../../time/time.js'
-import { type BodyKind, bodyKindOf, type ResponseHeaders, refused } from './answers.js'
+import { type BodyKind, bodyKindOf, type ResponseHeaders, refused, textIn } from './answers.js'
 import { ChannelError } from './channel.js'
 import type { Origin, OriginHeaders } from './origin.js'
 
@@ -26,7 +27,9 @@ export async function askOnce(
       abort = end
     },
     onHead: (status: number, answerHeaders: ResponseHeaders): BodyKind =>
-      status >= 300 ? 'whole' : (bodyKindOf(answerHeaders) ?? 'nothing'),
+      status >= 300
+        ? 'whole'
+        : (bodyKindOf(answerHeaders) ?? (mediaType(answerHeaders).startsWith('text/') ? 'beginning' : 'nothing')),
     onEvent: ({ data }: { data: readonly Uint8Array[] }) => {
       take(data)
       if (answer) abort()
@@ -36,6 +39,11 @@ export async function askOnce(
     const asked = await origin.askOrigin({ method: 'POST', ...to, body: requestMessage(id, method, params) }, reader)
     if (asked.status >= 300) throw refused(asked)
     if (asked.kind === 'whole') take(asked.body)
+    if (!answer && asked.kind !== 'events')
+      throw new ChannelError('The body of the answer is not a JSON-RPC response to the request', {
+        protocol: true,
+        said: textIn(asked),
+      })
   } catch (error) {
     // A stream that has brought the answer has been aborted.
     if (!answer) throw error
