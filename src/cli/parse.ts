@@ -2,6 +2,7 @@
 import { addressHint } from '../config/address-hint.js'
 import { ConfigError, type ConfigSources, type Issue, type Settings } from '../config/settings.js'
 import { utf8Text } from '../formats/utf8.js'
+import { readNamed } from '../net/readable.js'
 import type { CopyFormName } from '../replay/copy-forms.js'
 import { namesInWords } from '../texts/nearest.js'
 import { printable } from '../texts/printable.js'
@@ -12,7 +13,6 @@ import { readConfig } from './config-file.js'
 import type { Flags } from './flags.js'
 import type { InspectAction } from './inspect.js'
 import { parseTrust, type TrustAction } from './parse-trust.js'
-import { readNamed } from './readable.js'
 import {
   type Checked,
   type Configured,

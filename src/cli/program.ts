@@ -7,9 +7,9 @@ import type { BridgeContext } from '../bridge/context.js'
 import type { ConfigSources } from '../config/settings.js'
 import type { Log } from '../log/events.js'
 import { createLog, type LogOutput } from '../log/log.js'
+import { readNamed } from '../net/readable.js'
 import type { CommandOutput } from './discover.js'
 import type { Circumstances } from './errors.js'
-import { readNamed } from './readable.js'
 
 /** A signal that ends the process. SIGHUP does if the terminal of the process was closed. */
 export type EndSignal = 'SIGTERM' | 'SIGINT' | 'SIGHUP'

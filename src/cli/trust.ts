@@ -10,10 +10,10 @@ import { isPin, originToPin } from '../discovery/trust/pin.js'
 import { withFlags } from '../discovery/trust/remedy.js'
 import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/store.js'
 import { Failure } from '../net/failure.js'
+import { readNamed } from '../net/readable.js'
 import { printable, printableLines } from '../texts/printable.js'
 import { type CommandOutput, guardHint, look, targetOf, toolLines } from './discover.js'
 import type { TrustAction } from './parse-trust.js'
-import { readNamed } from './readable.js'
 
 export interface TrustContext {
   trustStore: string | undefined

@@ -1,5 +1,4 @@
 /** Settings from the options that a program gives. */
-import { readFileSync } from 'node:fs'
 import process from 'node:process'
 import { fileSchema } from '../config/schema/schema.js'
 import {
@@ -11,6 +10,7 @@ import {
   type Settings,
 } from '../config/settings.js'
 import { didYouMean } from '../config/words.js'
+import { readNamed } from '../net/readable.js'
 import type { Serve } from '../ports/transport.js'
 import type { CommonOptions, InProcessEntry, ServerEntry } from './options.js'
 
@@ -91,7 +91,9 @@ export function settingsOf(given: CommonOptions, place: EmbeddedPlace): Embedded
     }),
     listen: OWN_HOST + path,
   }
-  const settings = inWordsOf(option, () => parseSettings(input, { env, read: (file) => readFileSync(file, 'utf8') }))
+  const settings = inWordsOf(option, () =>
+    parseSettings(input, { env, read: (file) => readNamed(file).toString('utf8') }),
+  )
   return { settings: hasPrincipals ? Object.assign(settings, { several: true }) : settings, inProcess, env }
 }
 

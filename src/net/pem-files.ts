@@ -1,7 +1,8 @@
 /** Certificates and keys in PEM files, which are read again when they change. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { codeOf } from './failure.js'
+import { readNamed } from './readable.js'
 
 /** Paths of PEM files. */
 export interface PemPaths {
@@ -113,7 +114,7 @@ function contentOf(option: keyof PemPaths, path: string): string {
   if (path.includes(BEGIN)) throw new PemError(option, 'has to be the path of a PEM file, not its content')
   let text: string
   try {
-    text = readFileSync(path, 'latin1').replace(MARK, '')
+    text = readNamed(path).toString('latin1').replace(MARK, '')
   } catch (error) {
     const code = codeOf(error) || String(error)
     throw new PemError(option, code === 'ENOENT' ? `there is no file ${path}` : `${path} cannot be read (${code})`)

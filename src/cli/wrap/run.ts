@@ -1,5 +1,5 @@
 /** Runs `mcp-bridge wrap` and `mcp-bridge unwrap`. */
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { ConfigError } from '../../config/error.js'
 import { parseSettings } from '../../config/settings.js'
@@ -7,6 +7,7 @@ import { valueUnder } from '../../config/value.js'
 import { homeFolder } from '../../discovery/home.js'
 import type { Machine } from '../../discovery/sources/usual-files.js'
 import { FormatError, readJson } from '../../formats/document.js'
+import { readNamed } from '../../net/readable.js'
 import { amongNames, nearest } from '../../texts/nearest.js'
 import { printable } from '../../texts/printable.js'
 import type { Program } from '../program.js'
@@ -117,7 +118,7 @@ function putTogether(
   const apart = entries.filter(({ entry }) => wrappedIn(entry))
   const { text } = unwrapped(file.text, where.layout, apart, readBackup(file))
   const { config, ...plan } = joined(text, { ...where, configPath, config: readBeside(configPath) })
-  parseSettings(readJson(config).value, { env, read: (path) => readFileSync(path, 'utf8'), missing: () => '' })
+  parseSettings(readJson(config).value, { env, read: (path) => readNamed(path).toString('utf8'), missing: () => '' })
   return { plan, config, words: [`Servers that are together: ${configPath}`] }
 }
 

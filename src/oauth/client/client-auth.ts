@@ -1,8 +1,8 @@
 /** Authenticates a client at the token endpoint (RFC 6749, 2.3; RFC 7523, 2.2). */
-import { readFileSync } from 'node:fs'
 import { importJWK, importPKCS8 } from 'jose'
 import { type ClientAuth, ClientSecretPost, None, type PrivateKey, PrivateKeyJwt } from 'oauth4webapi'
 import { Fault } from '../../fault/fault.js'
+import { readNamed } from '../../net/readable.js'
 import type { Client } from '../store/record.js'
 import { readSecretFile } from './secret-file.js'
 import type { ClientCredentials } from './settings.js'
@@ -66,7 +66,7 @@ async function keyOf({ key }: ClientCredentials, option: string): Promise<Privat
   const { file, alg, kid } = key as NonNullable<ClientCredentials['key']>
   try {
     // This also removes a byte order mark.
-    const text = readFileSync(file, 'utf8').trim()
+    const text = readNamed(file).toString('utf8').trim()
     const isJwk = text.startsWith('{')
     const imported = isJwk ? await importJWK(JSON.parse(text), alg) : await importPKCS8(text, alg)
     if (imported instanceof Uint8Array) throw new TypeError('Not a private key')

@@ -1,7 +1,7 @@
 /** Secrets in files that other programs may replace while the bridge runs. */
-import { readFileSync } from 'node:fs'
 import { Fault } from '../../fault/fault.js'
 import { codeOf } from '../../net/failure.js'
+import { readNamed } from '../../net/readable.js'
 
 const MAX_SECRET = 64 * 1024
 
@@ -9,7 +9,7 @@ const MAX_SECRET = 64 * 1024
 export function readSecretFile(path: string, option: string): string {
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
+    text = readNamed(path).toString('utf8')
   } catch (cause) {
     throw new Fault('authFailed', `The file in "${option}" cannot be read (${codeOf(cause)})`, { cause })
   }

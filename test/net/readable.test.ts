@@ -4,6 +4,10 @@ import { join } from 'node:path'
 import { execPath } from 'node:process'
 import t from 'tap'
 import { parseCommand } from '../../src/cli/parse.js'
+import { createBridge } from '../../src/embed/create.js'
+import { readPem } from '../../src/net/pem-files.js'
+import { clientAuthOf } from '../../src/oauth/client/client-auth.js'
+import { readSecretFile } from '../../src/oauth/client/secret-file.js'
 import { main, run } from '../support/cli.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
 
@@ -26,6 +30,21 @@ t.test(
     }
   },
 )
+
+t.test('refuses them in place of certificates, keys and secrets, and in a program', { skip }, async (t) => {
+  const pipe = join(temporaryFolder(t), 'pipe')
+  execFileSync('mkfifo', [pipe])
+  for (const file of [pipe, '/dev/zero']) {
+    const what = file === pipe ? 'a named pipe' : 'no file'
+    t.throws(() => readPem({ cert: file, key: file }), { message: `${file} cannot be read (${what})` })
+    t.throws(() => readSecretFile(file, 'oauth.tokenFile'), { message: RegExp(`cannot be read \\(${what}\\)`) })
+    const key = { file, alg: 'ES256' as const }
+    const client = { id: 'me', method: 'private_key_jwt', how: 'configured' } as never
+    await t.rejects(clientAuthOf(client, { key } as never), { message: RegExp(`\\(${what}\\)$`) })
+    const mcpServers = { a: { url: 'http://x.example/mcp', headers: { 'x-key': `\${file:${file}}` } } }
+    await t.rejects(createBridge({ mcpServers }), { message: /reading it may never end/ })
+  }
+})
 
 t.test('reads a configuration that another program writes', { skip }, (t) => {
   const file = temporaryFile(t, 'config.json', { mcpServers: { a: { url: 'http://x.example/mcp' } } })
