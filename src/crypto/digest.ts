@@ -28,6 +28,6 @@ export function digestedPrincipal(kind: keyof typeof KINDS, text: string): strin
 }
 
 /** What differs for all texts that differ: in UTF-8, all halves of surrogate pairs are the same character. */
-function distinct(data: string | Uint8Array): string | Uint8Array {
+export function distinct(data: string | Uint8Array): string | Uint8Array {
   return typeof data !== 'string' || data.isWellFormed() ? data : Buffer.concat([BROKEN, Buffer.from(data, 'utf16le')])
 }

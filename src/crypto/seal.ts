@@ -2,6 +2,7 @@
  * Encrypts state that clients or Redis keep for the bridge (AES-256-GCM). It can be neither read nor changed outside.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { distinct } from './digest.js'
 
 /** A key to seal with. */
 export interface SealKey {
@@ -107,7 +108,10 @@ export class Sealer {
   }
 
   #mac({ secret }: SealKey, text: string): Buffer {
-    return createHmac('sha256', secret).update(this.#purpose).update(`/signature/${text}`).digest()
+    return createHmac('sha256', secret)
+      .update(this.#purpose)
+      .update(distinct(`/signature/${text}`))
+      .digest()
   }
 
   /** A keyed hash that stands for a secret text. */
@@ -141,7 +145,7 @@ function decrypted({ secret }: SealKey, sealed: Buffer, about: Uint8Array): Buff
 }
 
 function hashWith({ secret }: SealKey, text: string): string {
-  return createHmac('sha256', secret).update(text).digest('base64url').slice(0, 22)
+  return createHmac('sha256', secret).update(distinct(text)).digest('base64url').slice(0, 22)
 }
 
 /** A random key, for as long as the process runs. */

@@ -99,6 +99,8 @@ t.test('a hash distinguishes principals without naming them', async (t) => {
   const rotated = new Sealer([newKey(), key], 'rs')
   t.not(rotated.hash('alice'), sealer.hash('alice'))
   t.ok(rotated.standsFor(sealer.hash('alice'), 'alice'), 'an older key is as good')
+  t.notOk(sealer.standsFor(sealer.hash('a\ud800'), 'a\ud801'), 'in UTF-8, halves of surrogate pairs are the same')
+  t.notOk(sealer.isSigned(sealer.sign('a\ud800'), 'a\ud801'))
   for (const wrong of [sealer.hash('bob'), other.hash('alice'), '', undefined, 7])
     t.notOk(rotated.standsFor(wrong, 'alice'))
   t.not(digest('a'), digest('b'))

@@ -4,7 +4,7 @@ import { nameOf } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'
 import { startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'
-import { call } from '../support/modern.js'
+import { call, send } from '../support/modern.js'
 import { ForwardProxy } from '../support/proxy.js'
 
 const PASSWORD = 'canary-of-a-password'
@@ -31,3 +31,19 @@ for (const kind of SERVERS.filter(({ transport }) => transport !== 'stdio'))
           for (const secret of SECRETS) t.notOk(all.includes(secret), secret)
         }
       })
+
+t.test('further paths of a server, which are passed on as they are', async (t) => {
+  for (const asks of ['text/plain', 'application/json']) {
+    const proxy = await ForwardProxy.start(t, { credentials: 'user:another', asks })
+    const env = { HTTP_PROXY: `http://user:${PASSWORD}@127.0.0.1:${proxy.port}` }
+    const entry = { url: 'http://mcp.example/mcp', paths: ['/more', '/.well-known/oauth-protected-resource/more'] }
+    const { url, log } = await startBridge(t, entry, {}, { env })
+    for (const path of entry.paths) {
+      const { status, headers, text } = await send('GET', new URL(path, url).href, undefined, {})
+      t.equal(status, 502, path)
+      const all = JSON.stringify([headers, text, log])
+      for (const secret of SECRETS) t.notOk(all.includes(secret), secret)
+    }
+    t.ok(proxy.received.length > 0, 'the proxy was asked')
+  }
+})
