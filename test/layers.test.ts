@@ -182,7 +182,6 @@ const packages: Record<string, readonly string[]> = {
   'node:fs': [
     'main',
     'version',
-    'embed/settings',
     'inspect/inspector',
     'inspect/running-bridges',
     'bridge/unix-socket',
@@ -190,7 +189,6 @@ const packages: Record<string, readonly string[]> = {
     'log/writer',
     'net',
     'discovery/trust',
-    'oauth/client',
     'oauth/person/browser',
     'oauth/store/files',
     'telemetry/audit-file',
