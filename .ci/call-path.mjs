@@ -1,5 +1,5 @@
 /**
- * Counts the files and functions of src that one warm `tools/call` passes, in each of four directions (DIRECTIONS).
+ * Counts the files and functions of src that one warm `tools/call` passes, in each of five directions (DIRECTIONS).
  *
  * It builds src file by file, so that files and functions keep their names, and starts a bridge with its defaults for each
  * direction. V8 counts which functions run between two looks, with exactly one call in between. `--list` prints them; a
@@ -30,6 +30,7 @@ const DIRECTIONS = {
   'modern HTTP to a program': { client: modernHttp, program: PROGRAM },
   'modern HTTP to legacy HTTP': { client: modernHttp, server: 'legacy-http' },
   'legacy HTTP to modern HTTP': { client: legacyHttp, server: 'modern-http' },
+  'modern HTTP to modern HTTP': { client: modernHttp, server: 'modern-http' },
   'modern stdio to legacy stdio': { client: modernStdio, program: PROGRAM },
 }
 /** Calls that come first: what is done once for a session or an envelope has been done then. */

@@ -7,6 +7,7 @@ import { type Program, says, startProgram } from './support/cli.js'
 import { until } from './support/eventually.js'
 import { temporaryFile } from './support/folder.js'
 import { BOTH, LegacyClient } from './support/legacy-client.js'
+import { LegacyHttp } from './support/legacy-http.js'
 import { legacyStdio } from './support/legacy-stdio.js'
 import { ALL_LISTS, listen } from './support/listening.js'
 import { call, envelope, headersFor, send } from './support/modern.js'
@@ -136,7 +137,8 @@ t.test(
   'U1: from the signal on each answer closes its connection, and idle connections stay open until the delay is over',
   async (t) => {
     const modern = await ModernHttp.start(t)
-    const servers = { program: legacyStdio(t).server, http: { url: modern.url } }
+    const legacy = await LegacyHttp.start(t)
+    const servers = { program: legacyStdio(t).server, http: { url: modern.url }, old: { url: legacy.url } }
     const { program, origin } = await start(t, servers, { drainDelay: 3_600_000, commitAfter: 1 })
     const open = await LegacyClient.open(at(origin, '/program/mcp'))
     const session = { 'mcp-session-id': open.session, 'mcp-protocol-version': '2025-11-25' }
@@ -157,8 +159,14 @@ t.test(
     )
     const another = new Agent({ keepAlive: true })
     t.teardown(() => another.destroy())
-    const inFlight = onConnection(another, at(origin, '/http/mcp'), modernCall('wait', { ms: 3_000 }), {})
-    await until(() => modern.of('tools/call').length === 2, 'the call at the server')
+    // The head of its answer has not been sent before the signal, because it is no event stream.
+    const relayed = await LegacyClient.open(at(origin, '/old/mcp'))
+    const waiting = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'wait', arguments: { ms: 3_000 } } }
+    const inFlight = onConnection(another, at(origin, '/old/mcp'), waiting, {
+      ...session,
+      'mcp-session-id': relayed.session,
+    })
+    await until(() => legacy.of('tools/call').length === 1, 'the call at the server')
     program.child.kill('SIGTERM')
     await says(program, /"event":"stopping"/)
     const after = await Promise.all(lanes.map(([, path, message, headers]) => send(path, message, headers)))

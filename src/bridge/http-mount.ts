@@ -180,7 +180,6 @@ export class HttpMount {
     const endings = this.#endings
     this.#endings = new Admission()
     endings.end()
-    this.#relay?.endSubscriptions()
   }
 
   /** After `drain`: hands the sessions of legacy clients over to other replicas. Resolves when those can continue them. */

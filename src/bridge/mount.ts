@@ -10,7 +10,7 @@ import { Bound } from '../limits/bound.js'
 import type { Accounts } from '../oauth/client/accounts.js'
 import { SignIn } from '../oauth/sign-in.js'
 import { Admission } from '../policy/admission.js'
-import { type Cache, isOfCache } from '../policy/cache/cache.js'
+import type { Cache } from '../policy/cache/cache.js'
 import { compose } from '../policy/compose.js'
 import { type Pages, reading } from '../policy/pages.js'
 import { Quarantine } from '../policy/quarantine.js'
@@ -204,9 +204,7 @@ export class Mount implements Served {
         this.server.connected(principal, (client && quarantine?.asking(client)) ?? client),
     }
     const relayed = translates ? undefined : this.server.relayed
-    const keeps = this.#cache && isOfCache
     const accountOf = signIn && ((requester: Requester) => signIn.for(requester))
-    const asked = { accountOf, isOurs: signIn?.isOurs, keeps }
     this.#clients = new ClientSide({
       name,
       isGroup: false,
@@ -215,7 +213,7 @@ export class Mount implements Served {
       settings,
       further: isStdio(own) ? [] : own.paths,
       sessionSettings: this.#sessionSettings,
-      relay: relayed && { relayed, ...asked, log: this.#log, gate: this.#admission, memory },
+      relay: relayed && { relayed, accountOf, log: this.#log, gate: this.#admission, memory },
       shared,
     })
   }

@@ -12,6 +12,8 @@ export interface Frame {
   text: Wire
   last?: {
     status: number
+    /** Headers of the server's answer, of which some go on to the client. */
+    headers?: Readonly<Record<string, string | string[] | undefined>> | undefined
     fault?: Fault
     /** Set if the client gave the request up, so that no answer is required. */
     cancelled?: Cancelled | undefined

@@ -4,9 +4,9 @@ import { Fault } from '../fault/fault.js'
 import type { Memory, Reservation } from '../limits/memory.js'
 import type { RecordedHeaders } from '../ports/recorder.js'
 import { OwnedByReplica } from '../ports/replicas.js'
-import type { Call, Final, Grant, Handler, Tell } from '../protocol/call.js'
+import type { Call, Final, Grant, Handler, Tell, Told } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
-import type { MessageOrigin } from '../protocol/encoded.js'
+import type { Encoded } from '../protocol/encoded.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { TASKS_EXTENSION } from '../protocol/meta.js'
 import { LEGACY_CLIENT_NOTIFICATIONS, methodTraits } from '../protocol/methods.js'
@@ -22,8 +22,8 @@ import {
 import { checkFilter } from '../protocol/subscriptions.js'
 import type { TraceContext } from '../protocol/trace.js'
 import type { Upstream } from '../protocol/upstream.js'
-import { error as errorMessage, type Id, type Notification, type Request } from '../rpc/message.js'
-import { own, type Wire } from '../rpc/source.js'
+import { error as errorMessage, type Id, idKey, type Notification, type Request } from '../rpc/message.js'
+import { type JsonSource, own, wireOf } from '../rpc/source.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import type { HangUp, Signal } from '../time/hang-up.js'
@@ -52,6 +52,12 @@ export interface Arrived {
   paramHeaders?: ReadonlyMap<string, string>
   /** The trace context of the headers. */
   trace?: TraceContext | undefined
+  /** The whole message, if the answer has a stream of its own. */
+  bytes?: Uint8Array | undefined
+  source?: JsonSource | undefined
+  /** `Mcp-Name`, and the headers that go on to the server. */
+  nameHeader?: string | undefined
+  carried?: Readonly<Record<string, string>> | undefined
   /** All headers, for the inspector. It shows those that cannot be secret. */
   headers?: RecordedHeaders
   /** The request in flight. It gets the number of its call for the inspector. */
@@ -116,7 +122,7 @@ export class ModernDownstream {
     let reservation: Reservation | undefined
     let ended = false
     let reply: Final | undefined
-    let encoded: { text: Wire; origin?: MessageOrigin }
+    let encoded: Pick<Encoded, 'text'> & Partial<Encoded>
     let failure: FailedCall | undefined
     const stop = arrived.ends && endWith(arrived.ends, arrived.abort)
     try {
@@ -127,12 +133,12 @@ export class ModernDownstream {
       const tell: Tell = (told) => {
         increasing ??= onlyIncreasing()
         if (ended || !increasing(told)) return undefined
-        const { text, origin } = encodeReply(told, id, decoded)
+        const { text, origin } = (told.received && passedTold(told, arrived)) ?? encodeReply(told, id, decoded)
         record.recorder?.sent(text, origin)
         return send({ text })
       }
       const { method, params, meta, caller, progressToken, answers } = decoded
-      const { principal, credential, grant, patient, abort: controller, paramHeaders } = arrived
+      const { principal, credential, grant, patient, abort: controller, paramHeaders, bytes, source } = arrived
       const call: Call = {
         method,
         params,
@@ -144,6 +150,11 @@ export class ModernDownstream {
         grant,
         patient,
         answers,
+        received:
+          arrived.transport === 'http'
+            ? { era: 'modern', id, progressToken, bytes, source, nameHeader: arrived.nameHeader, decoded }
+            : undefined,
+        carried: arrived.carried,
         tell,
         signal: controller,
         abort: (reason?: unknown) => controller.abort(reason),
@@ -153,7 +164,7 @@ export class ModernDownstream {
       const isSubscription = subscribe !== undefined && methodTraits(method).endless
       reply = await (isSubscription ? subscribe(call) : upstream.handle(call))
       ended = true
-      encoded = encodeReply(reply, id, decoded)
+      encoded = (reply.received && passedReply(reply, id, arrived)) ?? encodeReply(reply, id, decoded)
     } catch (error) {
       ended = true
       if (error instanceof OwnedByReplica) {
@@ -170,7 +181,7 @@ export class ModernDownstream {
     const answered = reply?.kind === 'error' ? (reply.status ?? 200) : 200
     const last: NonNullable<Frame['last']> = failure
       ? { status: failure.fault.status, ...failure }
-      : { status: answered }
+      : { status: answered, headers: reply?.received?.http?.headers }
     let held: Promise<void> | undefined
     try {
       held = send({ text, last })
@@ -197,6 +208,20 @@ export class ModernDownstream {
     if (method === 'notifications/cancelled' || LEGACY_CLIENT_NOTIFICATIONS.has(method)) return
     this.#options.upstream.notify({ method, ...decodeNotification(params), principal, credential })
   }
+}
+
+/** The answer as the server sent it, if nothing has edited it, and if it has the id of the request. */
+function passedReply(reply: Final, id: Id, { bytes }: Arrived): Encoded | undefined {
+  const { received } = reply
+  if (!bytes || received?.era !== 'modern' || received.reply !== reply) return undefined
+  if (received.id === undefined || idKey(received.id) !== idKey(id)) return undefined
+  return { text: received.message, origin: received.source ?? 'rebuilt' }
+}
+
+/** A notification as the server sent it, if nothing has edited it. */
+function passedTold(told: Told, { bytes }: Arrived): Encoded | undefined {
+  const { received } = told
+  return bytes && received?.told === told ? { text: wireOf(received.source), origin: received.source } : undefined
 }
 
 /** Throws a Fault for a legacy method, which this revision does not have, or for one of tasks whose extension the client did not declare. */

@@ -4,6 +4,7 @@ import { withoutCredentials } from '../credentials/credentials.js'
 import { Fault } from '../fault/fault.js'
 import type { Cancelled, Outcome } from '../ports/outcome.js'
 import type { Final, Reply, RpcError } from '../protocol/call.js'
+import type { Ended } from '../rpc/ending.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, raw } from '../rpc/splice.js'
 
@@ -26,7 +27,7 @@ export function failureError({ fault, cancelled }: FailedCall, draftErrorCodes =
 export function outcomeOf(reply: Final): AnsweredOutcome {
   if (reply.kind === 'error') return 'error'
   if (reply.kind === 'input') return 'asks'
-  return raw(reply.result, 'isError') === 'true' ? 'tool_error' : 'ok'
+  return (reply.isToolError ?? raw(reply.result, 'isError') === 'true') ? 'tool_error' : 'ok'
 }
 
 /**
@@ -41,6 +42,14 @@ export function endOf(last: Reply | Fault | undefined): Record<string, unknown> 
   }
   if (last.kind === 'notification') return { outcome: 'ok' }
   return { outcome: outcomeOf(last), ...(last.kind === 'error' && { code: last.error.code }) }
+}
+
+/** The reply whose bytes ended so: only its outcome is known. */
+export function replyOf({ kind, code = -32603 }: Ended): Final {
+  if (kind === 'error') return { kind, error: { code, message: '' } }
+  return kind === 'input'
+    ? { kind, result: EMPTY }
+    : { kind: 'result', result: EMPTY, isToolError: kind === 'tool error' }
 }
 
 /** The reply in a JSON-RPC response that passes unchanged, with only what its outcome depends on. */

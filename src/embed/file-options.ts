@@ -410,7 +410,7 @@ export interface FileOptions {
     /** Private hosts, addresses and networks that authorization servers may have. */
     allow?: readonly string[]
   }
-  /** The audit log: a line of JSON for each call of a tool, prompt or resource, and each refused request, written before the answer is sent. It turns the relay off. */
+  /** The audit log: a line of JSON for each call of a tool, prompt or resource, and each refused request, written before the answer is sent. Sessions of legacy clients with legacy servers over HTTP are then translated. */
   audit?: {
     /** File to which lines are appended. If it is moved away, a new one is created. */
     file?: string

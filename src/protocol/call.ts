@@ -6,9 +6,11 @@
 
 import type { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
-import type { RpcError } from '../rpc/message.js'
+import type { Id, RpcError } from '../rpc/message.js'
+import type { JsonSource, Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
+import type { Era } from './eras.js'
 import type { LogLevel } from './methods.js'
 import type { ShownToken } from './shown-token.js'
 import type { TraceContext } from './trace.js'
@@ -55,6 +57,49 @@ export function canGet(scopes: readonly string[], { extensible, nameOf }: Grant)
   return extensible && (nameOf === undefined || scopes.every((scope) => nameOf(scope) !== undefined))
 }
 
+/**
+ * A request as the client sent it. A server of the same era gets it unchanged, where each answer comes on a stream of its
+ * own, so that equal ids of two clients cannot be confused.
+ */
+interface Received {
+  era: Era
+  id: Id
+  progressToken: Json | undefined
+  /** The whole message and `Mcp-Name`, if it came over HTTP. */
+  bytes?: Uint8Array | undefined
+  source?: JsonSource | undefined
+  nameHeader?: string | undefined
+  /** What was decoded of it, to see whether anything has edited the call since. */
+  decoded: Pick<Call, 'method' | 'params' | 'meta' | 'caller' | 'answers'>
+}
+
+/** The bytes of the client's request; undefined if it has none, or if anything has edited the call. */
+export function unchangedBytes({ received, method, params, meta, caller, answers }: Call): Uint8Array | undefined {
+  const { bytes, decoded } = received ?? {}
+  if (!decoded || decoded.method !== method || decoded.params !== params || decoded.meta !== meta) return undefined
+  return decoded.caller === caller && decoded.answers === answers ? bytes : undefined
+}
+
+/** An answer as the server sent it. A client of the same era gets it unchanged, if it has the client's id. */
+interface ReceivedReply {
+  era: Era
+  id: Id | undefined
+  message: Wire
+  /** What `message` was made of; undefined if it has not been parsed. */
+  source: JsonSource | undefined
+  /** The reply that was made of it: another one has been edited. */
+  reply: Final
+  http: { status: number; headers: Readonly<Record<string, string | string[] | undefined>> } | undefined
+}
+
+/** A notification as the server sent it, to be passed on as a ReceivedReply is. */
+interface ReceivedTold {
+  era: Era
+  source: JsonSource
+  /** The notification that was made of it: another one has been edited. */
+  told: Told
+}
+
 /** One request on its way to the server. */
 export interface Call {
   /** The method in modern terms: `server/discover` and `subscriptions/listen` are calls too. */
@@ -91,6 +136,10 @@ export interface Call {
   answers?: Answers | undefined
   /** It continues a call that has begun, like a retry: it is admitted while the bridge shuts down. */
   goesOn?: boolean | undefined
+  /** Undefined for calls that the bridge makes or changes. */
+  received?: Received | undefined
+  /** Headers of the client's request that go on to the server (`carriedHeaders`). */
+  carried?: Readonly<Record<string, string>> | undefined
   /** `Mcp-Param-*` headers by lower-cased name, if the transport has headers and the caller must send these. */
   paramHeaders?: ReadonlyMap<string, string>
   /** Sends the caller the server's notifications before the answer. */
@@ -125,7 +174,7 @@ export interface Answers {
 
 /** One reply to a call: any number of notifications, then exactly one of the other kinds. */
 export type Reply =
-  | { kind: 'notification'; method: string; params: Payload }
+  | { kind: 'notification'; method: string; params: Payload; received?: ReceivedTold }
   /** `type` is set if it is neither `complete` nor `input_required` but a type of an extension. */
   | {
       kind: 'result'
@@ -133,17 +182,26 @@ export type Reply =
       type?: string | undefined
       server?: Json | undefined
       cache?: CacheHint | undefined
+      /** Whether the result has `isError`; undefined if only its content says so. */
+      isToolError?: boolean
+      received?: ReceivedReply
     }
   /**
    * The server asks for input before it answers: the result has `inputRequests`, `requestState` or both. `over` aborts when
    * no answer is needed any more, because the server has withdrawn its questions or answered the call without.
    */
-  | { kind: 'input'; result: Payload; server?: Json | undefined; over?: Signal | undefined }
+  | { kind: 'input'; result: Payload; server?: Json | undefined; over?: Signal | undefined; received?: ReceivedReply }
   /**
    * An error that the server answered, with its HTTP status if it is modern. The bridge's own failures are thrown as
    * Faults.
    */
-  | { kind: 'error'; error: RpcError; server?: Json | undefined; status?: number | undefined }
+  | {
+      kind: 'error'
+      error: RpcError
+      server?: Json | undefined
+      status?: number | undefined
+      received?: ReceivedReply
+    }
 
 /** A notification during a call, before its answer. */
 export type Told = Extract<Reply, { kind: 'notification' }>

@@ -7,6 +7,7 @@ import { ECHOED, printable } from '../texts/printable.js'
 import type { Annotation } from './annotations.js'
 import { NEWEST_MODERN } from './eras.js'
 import { methodTraits } from './methods.js'
+import { TRACE_HEADERS } from './trace.js'
 
 /**
  * `Mcp-*` headers by their names in lower case: each with its value, or with all its values in the order received. Node.js
@@ -22,6 +23,17 @@ const SPACES = ' \t'
 const PLAIN = /^[\t\x20-\x7e]*$/
 const SENTINEL = /^=\?base64\?(.*)\?=$/
 const DECIMAL = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
+
+/** The prefix of headers that a revision may define, in lower case. */
+const OF_MCP = 'mcp-'
+/** Headers of MCP that each half writes itself. */
+const WRITTEN: ReadonlySet<string> = new Set(['mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name'])
+
+/** Whether a header of a client's request goes on to the server: the trace context, and headers of MCP that the bridge does not know. */
+export function isCarried(name: string): boolean {
+  if (!name.startsWith(OF_MCP)) return TRACE_HEADERS.has(name)
+  return !WRITTEN.has(name) && !name.startsWith(PARAM_PREFIX)
+}
 
 /** The value of a header that may occur once. Equal repetitions are allowed; different values throw a Fault. */
 export function single(headers: ReceivedHeaders, name: string): string | undefined {

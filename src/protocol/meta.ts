@@ -57,6 +57,12 @@ export function withoutEnvelope(payload: Payload, edits: Edits = NO_EDITS, of?: 
   return edit(payload, { ...edits, _meta: unlessEmpty(mayHaveOwn ? withoutOwnKeys(bare) : bare) })
 }
 
+/** Whether a server's result, or the params of its notification, have keys of the bridge's own. */
+export function hasOwnKeys(payload: Payload): boolean {
+  const meta = objectIn(payload, '_meta')
+  return meta !== undefined && MAY_HAVE_OWN.test(meta.source.text) && withoutOwnKeys(meta) !== meta
+}
+
 /** The `_meta` of a server without the bridge's own keys. */
 export function withoutOwnKeys(meta: Payload): Payload {
   const own = keys(meta).filter((key) => key.startsWith(OF_BRIDGE))

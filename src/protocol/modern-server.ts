@@ -2,18 +2,20 @@
 
 import { Fault } from '../fault/fault.js'
 import type { Response } from '../rpc/message.js'
-import { own } from '../rpc/source.js'
+import { own, wireOf } from '../rpc/source.js'
 import { EMPTY, edit, has, type Json, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
+import type { UnreadResponse } from '../rpc/unread-response.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import type { CacheHint, Call, Caller, Final, Notice } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, withoutEnvelope } from './meta.js'
 import { LISTS, methodTraits } from './methods.js'
-import { endedTask, withoutReserved } from './reserved.js'
+import { endedTask, hasReserved, withoutReserved } from './reserved.js'
 
 const VERSION = JSON.stringify(NEWEST_MODERN)
 const TYPE = { resultType: undefined }
 const CACHE_HINTS = { ttlMs: undefined, cacheScope: undefined }
+const INVALID_HINT: CacheHint = { ttlMs: 0, scope: 'private' }
 /** Errors with an HTTP status of their own (MCP 2026-07-28, streamable-http, responses). */
 const STATUSES: Readonly<Record<number, number>> = { [-32601]: 404, [-32020]: 400, [-32021]: 400, [-32022]: 400 }
 
@@ -21,7 +23,7 @@ const STATUSES: Readonly<Record<number, number>> = { [-32601]: 404, [-32020]: 40
 const envelopes = new WeakMap<Caller, Json>()
 
 /** Params of a request to a modern server. */
-export function encodeParams(call: Call, progressToken: number | undefined): Payload {
+export function encodeParams(call: Call, progressToken: Json | undefined): Payload {
   const { params, meta, caller, answers } = call
   const _meta =
     meta === EMPTY && progressToken === undefined ? envelopeOf(caller) : envelope(meta, caller, progressToken)
@@ -37,13 +39,13 @@ function envelopeOf(caller: Caller): Json {
   return text
 }
 
-function envelope(meta: Payload, caller: Caller, progressToken: number | undefined): Payload {
+function envelope(meta: Payload, caller: Caller, progressToken: Json | undefined): Payload {
   return edit(meta, {
     [PROTOCOL_VERSION]: VERSION,
     [CLIENT_INFO]: caller.clientInfo,
     [CLIENT_CAPABILITIES]: caller.capabilities,
     [LOG_LEVEL]: caller.logLevel && JSON.stringify(caller.logLevel),
-    progressToken: progressToken === undefined ? undefined : String(progressToken),
+    progressToken,
   })
 }
 
@@ -60,6 +62,62 @@ export function encodeNotice({ params, meta, caller }: Notice): Payload {
 /** Params of the bridge's own `server/discover`, which detects a server's era. */
 export function discoverParams(clientInfo: Json): Json {
   return `{"_meta":{"${PROTOCOL_VERSION}":${VERSION},"${CLIENT_INFO}":${clientInfo},"${CLIENT_CAPABILITIES}":{}}}`
+}
+
+/** The answer to a call as the server sent it, beside the Reply. Throws a Fault if it is not a valid answer. */
+export function decodeReceived(call: Call, response: Response | UnreadResponse): Final {
+  if ('unread' in response) return unreadReply(call, response)
+  const { id, outcome, http } = response
+  const reply = decodeReply(call, response)
+  if (reply.kind === 'error' && http) reply.status = http.status
+  if (!isMended(call, outcome, reply))
+    reply.received = { era: 'modern', id, message: wireOf(outcome.source), source: outcome.source, reply, http }
+  return reply
+}
+
+/** Whether the bridge has taken something off the answer or replaced it, so that it must not pass unchanged. */
+function isMended({ method }: Call, { kind, payload }: Response['outcome'], reply: Final): boolean {
+  if (kind === 'error' || !payload) return false
+  return hasReserved(method, payload) || (reply.kind === 'result' && reply.cache === INVALID_HINT)
+}
+
+/** A large result, which is decoded only if somebody reads it. */
+function unreadReply(call: Call, response: UnreadResponse): Final {
+  const { id, http, unread } = response
+  const { pieces, ended } = unread
+  let decoded: Final | undefined
+  const read = () => {
+    decoded ??= decodeUnread(call, response)
+    return decoded
+  }
+  const reply: Final = {
+    kind: ended.kind === 'input' ? 'input' : 'result',
+    isToolError: ended.kind === 'tool error',
+    get result() {
+      const reply = read()
+      return reply.kind === 'error' ? EMPTY : reply.result
+    },
+    // Results of other types are read at once.
+    type: undefined,
+    get server() {
+      return read().server
+    },
+    get cache() {
+      const reply = read()
+      return reply.kind === 'result' ? reply.cache : undefined
+    },
+  } as Final
+  reply.received = { era: 'modern', id, message: pieces, source: undefined, reply, http }
+  return reply
+}
+
+function decodeUnread(call: Call, response: Response): Final {
+  try {
+    return decodeReply(call, response)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw new Fault('upstreamProtocol', 'The server sent an invalid answer: it is not JSON-RPC', { cause: error })
+  }
 }
 
 /** A server's answer as a Reply. Throws a Fault if it is not a valid answer. */
@@ -80,11 +138,11 @@ export function decodeReply(call: Call, { outcome }: Response): Final {
   const server = serverOf(call, payload)
   const sent = withoutEnvelope(payload, TYPE, 'server')
   const list = LISTS.get(call.method)
-  const isTask = methodTraits(call.method).named === 'taskId'
-  const result = list ? withoutReserved(sent, list.key) : isTask ? endedTask(sent) : sent
+  const { named, cacheable } = methodTraits(call.method)
+  const result = list ? withoutReserved(sent, list.key) : named === 'taskId' ? endedTask(sent) : sent
   if (type === 'input_required') return { kind: 'input', result, server }
   if (type !== 'complete') return { kind: 'result', result, type, server }
-  if (!methodTraits(call.method).cacheable) return { kind: 'result', result, server }
+  if (!cacheable) return { kind: 'result', result, server }
   return { kind: 'result', result: edit(result, CACHE_HINTS), server, cache: cacheOf(result) }
 }
 
@@ -118,6 +176,6 @@ function serverOf({ method }: Call, result: Payload): Json | undefined {
 function cacheOf(result: Payload): CacheHint | undefined {
   if (!has(result, 'ttlMs') && !has(result, 'cacheScope')) return undefined
   const ttlMs = value(result, 'ttlMs')
-  if (typeof ttlMs !== 'number' || !Number.isInteger(ttlMs) || ttlMs < 0) return { ttlMs: 0, scope: 'private' }
+  if (typeof ttlMs !== 'number' || !Number.isInteger(ttlMs) || ttlMs < 0) return INVALID_HINT
   return { ttlMs, scope: value(result, 'cacheScope') === 'public' ? 'public' : 'private' }
 }

@@ -18,6 +18,8 @@ export interface HttpRefusal {
   challenge?: string | undefined
   /** `Location`. */
   location?: string | undefined
+  /** All headers, for a client of the same era. */
+  headers?: Readonly<Record<string, string | string[] | undefined>>
 }
 
 /** Reads an HTTP response as a refusal. `header` returns the first value of a header; `body` may be cut off. */

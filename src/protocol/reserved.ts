@@ -1,6 +1,7 @@
 /** Takes off what servers list, and off results of tasks, what is the bridge's own: names of tools, and keys in `_meta`. */
 import { edit, mapElements, objectIn, type Payload, textUnder } from '../rpc/splice.js'
-import { unlessEmpty, withoutOwnKeys } from './meta.js'
+import { hasOwnKeys, unlessEmpty, withoutOwnKeys } from './meta.js'
+import { LISTS, methodTraits } from './methods.js'
 
 /** Whether a text may have such a name or key. Letters may be written as escapes. */
 const MAY_HAVE = /bridge|\\u/i
@@ -15,6 +16,19 @@ export function withoutReserved(result: Payload, key: string): Payload {
     return allowed === meta ? item : edit(item, { _meta: allowed && unlessEmpty(allowed) })
   })
   return items === undefined ? result : edit(result, { [key]: items })
+}
+
+/** Whether a server's result has something of the bridge's own, which is taken off. */
+export function hasReserved(method: string, result: Payload): boolean {
+  const list = LISTS.get(method)
+  if (list && withoutReserved(result, list.key) !== result) return true
+  const ended = isTask(method) ? objectIn(result, 'result') : undefined
+  return hasOwnKeys(result) || (ended !== undefined && hasOwnKeys(ended))
+}
+
+/** Whether a request is about a task, so that its result may have that of the task. */
+export function isTask(method: string): boolean {
+  return methodTraits(method).named === 'taskId'
 }
 
 /** A task, with its result if it has ended. */

@@ -1,6 +1,9 @@
 /** Reads and writes the trace context of calls (W3C Trace Context; in `_meta` since SEP-414). telemetry/ records traces. */
 import { edit, type Payload, value } from '../rpc/splice.js'
 
+/** The names of the trace context (W3C): of headers, and of keys of `_meta`. They never change a result. */
+export const TRACE_HEADERS: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'baggage'])
+
 /** A position in a trace, as it is sent. */
 export interface TraceContext {
   traceparent: string

@@ -17,6 +17,8 @@ export interface Request {
   params: Params
   /** The received text; undefined for a message that the bridge itself has made. */
   source?: JsonSource
+  /** It has members that some parsers take for others, such as `Params`. */
+  hasLookalikes?: true
 }
 
 export interface Notification {
@@ -32,6 +34,14 @@ export interface Response {
   kind: 'response'
   id: Id | undefined
   outcome: ResponseOutcome
+  /** Set by the transport of HTTP: the head of the answer that has the response. */
+  http?: ResponseHead | undefined
+}
+
+/** The head of an HTTP answer. Names of headers are in lower case. */
+interface ResponseHead {
+  status: number
+  headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
 /** A result or an error: where it is in the text, and its members if it is an object. */
@@ -92,9 +102,13 @@ export function parseMessage(source: JsonSource, options?: ScanOptions): Message
   /** The rows of the members; for those that are absent 0, the row of the message, whose value begins with a brace. */
   const rows = { jsonrpc: 0, id: 0, method: 0, params: 0, result: 0, error: 0 }
   let twice: string | undefined
+  let hasLookalikes = false
   for (let row = ROW; row < table.length; row = table[row + NEXT] as number) {
     const key = keyAt(source, table, row)
-    if (!Object.hasOwn(rows, key)) continue
+    if (!Object.hasOwn(rows, key)) {
+      hasLookalikes ||= Object.hasOwn(rows, key.toLowerCase())
+      continue
+    }
     if (rows[key as keyof typeof rows] > 0) twice = key
     rows[key as keyof typeof rows] = row
   }
@@ -120,7 +134,9 @@ export function parseMessage(source: JsonSource, options?: ScanOptions): Message
     const isNotification = idText === undefined || (idText === 'null' && method.startsWith(NOTIFICATIONS))
     if (isNotification) return { kind: 'notification', method, params, source }
     if (!id) return invalid(id, '"id" has to be a string or an integer')
-    return { kind: 'request', id, method, params, source }
+    const request: Request = { kind: 'request', id, method, params, source }
+    if (hasLookalikes) request.hasLookalikes = true
+    return request
   }
   if (idText !== undefined && idText !== 'null' && !id) return invalid(id, '"id" has to be a string or an integer')
   const kind = rows.error > 0 && !text.startsWith('null', table[rows.error + START]) ? 'error' : 'result'

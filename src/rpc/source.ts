@@ -163,7 +163,8 @@ export function join(wire: Wire): string {
   return typeof wire === 'string' ? wire : wire.map((part) => (typeof part === 'string' ? part : decode(part))).join('')
 }
 
-const bytesIn = (pieces: readonly Uint8Array[]) => pieces.reduce((sum, { length }) => sum + length, 0)
+/** The number of bytes in pieces. */
+export const bytesIn = (pieces: readonly Uint8Array[]) => pieces.reduce((sum, { length }) => sum + length, 0)
 const NOTHING = new Uint8Array(0)
 const decode = (bytes: Uint8Array) => utf8.decode(bytes)
 const decodeAll = (pieces: readonly Uint8Array[]) => pieces.map(decode).join('')

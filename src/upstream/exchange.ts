@@ -5,9 +5,10 @@ import { NOBODY, type Reservation } from '../limits/memory.js'
 import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
 import { LISTEN } from '../protocol/methods.js'
-import type { Params, Request, Response, Sent } from '../rpc/message.js'
+import type { Id, Params, Request, Response, Sent } from '../rpc/message.js'
 import { type JsonSource, weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
+import type { UnreadResponse } from '../rpc/unread-response.js'
 import { within } from '../time/time.js'
 import { type LaneCall, ROOM, type Turn } from './lane.js'
 import { ChannelError, noMemoryForAnswer } from './transport/channel.js'
@@ -17,6 +18,7 @@ export type Arrival =
   | { kind: 'notification'; method: string; params: Params; source?: JsonSource }
   | { kind: 'question'; question: ServerQuestion }
   | Response
+  | UnreadResponse
 
 /** A request that the server sends to the client during a call. */
 export interface ServerQuestion {
@@ -50,7 +52,12 @@ export interface Refusal {
 export interface ExchangePeer {
   /** Begins a reservation for messages that a principal has not read. */
   reserve(principal: string): Reservation
-  sendRequest(exchange: Exchange, method: string, params: Sent, headers?: Readonly<Record<string, string>>): void
+  sendRequest(
+    exchange: Exchange,
+    method: string,
+    params: Sent | Uint8Array,
+    headers?: Readonly<Record<string, string>>,
+  ): void
   /** Cancels the request at the server. */
   cancel(exchange: Exchange, reason: string): void
   removeExchange(exchange: Exchange): void
@@ -67,8 +74,12 @@ interface Reader {
 export const TIMED_OUT = 'The call timed out'
 
 export class Exchange implements LaneCall {
-  /** The id of the request to the server, which is also its progress token. */
+  /** Names the exchange within its channel: the id of the request and its progress token, unless `wireId` is set. */
   readonly id: number
+  /** The id of the request to the server, if it is the client's own. */
+  wireId: Id | undefined
+  /** A large answer is read only if somebody needs it. */
+  passesUnread = false
   /** The principal that waits for the answer. */
   readonly principal: string
   answered = false
@@ -138,7 +149,8 @@ export class Exchange implements LaneCall {
     return this.isUnanswered && this.#failure === undefined
   }
 
-  sendCall(method: string, params: Sent, headers?: Readonly<Record<string, string>>): void {
+  /** Sends the request; as these bytes, if it passes unchanged. */
+  sendCall(method: string, params: Sent | Uint8Array, headers?: Readonly<Record<string, string>>): void {
     if (this.#released !== undefined) return
     this.#sent = true
     this.method = method
@@ -220,7 +232,7 @@ export class Exchange implements LaneCall {
     if (arrival.kind === 'response') {
       this.answered = true
       if (this.turn) this.bytes = sizeOf(arrival)
-      this.succeeded = arrival.outcome.kind === 'result'
+      this.succeeded = 'unread' in arrival || arrival.outcome.kind === 'result'
     } else this.isServed = true
     this.#reader = undefined
     if (reader) reader.resolve(arrival)
@@ -274,7 +286,7 @@ function sizeOf(arrival: Arrival): number {
     case 'notification':
       return typeof arrival.params === 'string' ? 0 : weightOf(arrival.params.source)
     case 'response':
-      return weightOf(arrival.outcome.source)
+      return 'unread' in arrival ? arrival.unread.length : weightOf(arrival.outcome.source)
     case 'question':
       return 0
   }

@@ -73,10 +73,16 @@ function refusalTextOf(error: unknown): string | undefined {
   return error.refusal ? saidIn(error.refusal) : refusalTextOf(error.cause)
 }
 
-/** The Fault for a failure after the call was handed to the channel. */
-export function callFault(error: unknown): Fault {
+/**
+ * The Fault for a failure after the call was handed to the channel. `asServer`: with the status of a refusal, for a client of the
+ * same era.
+ */
+export function callFault(error: unknown, asServer = false): Fault {
+  // The scan does not check the strings of a large message, and reading one has shown that it is invalid.
+  if (error instanceof SyntaxError)
+    return new Fault('upstreamProtocol', 'The server sent an invalid answer: it is not JSON', { cause: error })
   if (!(error instanceof ChannelError)) return Fault.from(error, true)
-  if (error.refusal) return refusedCall(error.refusal, { cause: error })
+  if (error.refusal) return refusedCall(error.refusal, { cause: error, asServer })
   const unsent = error.delivered === 'no'
   if (error.noMemory && unsent) return new Fault('overloaded', error.message, { cause: error, retryAfter: 1 })
   if (error.noMemory) return new Fault('answerLost', `${error.message}; it has acted on the call`, { cause: error })
@@ -88,9 +94,13 @@ export function callFault(error: unknown): Fault {
   return new Fault('upstreamClosed', `${error.message}; ${UNKNOWN}`, { cause: error })
 }
 
+interface AboutRefusal extends Pick<FaultOptions, 'cause'> {
+  asServer?: boolean | undefined
+}
+
 /** The Fault for an HTTP refusal of a call. Only some refusals show that the server has not acted on the call. */
-export function refusedCall(refusal: HttpRefusal, { cause }: Pick<FaultOptions, 'cause'> = {}): Fault {
-  if (notActedOn(refusal)) return refusalFault(refusal, { cause })
+export function refusedCall(refusal: HttpRefusal, { cause, asServer }: AboutRefusal = {}): Fault {
+  if (notActedOn(refusal)) return refusalFault(refusal, { cause, asServer })
   const { status } = refusal
   const late = status === 408 || status === 504
   const what = late ? `The server did not answer in time (HTTP ${status})` : `The server answered with HTTP ${status}`
@@ -102,7 +112,7 @@ export function refusedCall(refusal: HttpRefusal, { cause }: Pick<FaultOptions, 
 }
 
 /** The Fault for a refusal of a request that the server has not acted on. */
-function refusalFault(refusal: HttpRefusal, { cause }: Pick<FaultOptions, 'cause'>): Fault {
+function refusalFault(refusal: HttpRefusal, { cause, asServer }: AboutRefusal): Fault {
   const { status, retryAfter, challenge } = refusal
   const options = { ...optionsOf(refusal, cause), ...(retryAfter !== undefined && { retryAfter }) }
   switch (status) {
@@ -134,7 +144,10 @@ function refusalFault(refusal: HttpRefusal, { cause }: Pick<FaultOptions, 'cause
     default:
       return status < 400
         ? new Fault('upstreamRefused', `The server redirects to another address (HTTP ${status})`, options)
-        : new Fault('upstreamRefused', withText(`The server refused the request (HTTP ${status})`, refusal), options)
+        : new Fault('upstreamRefused', withText(`The server refused the request (HTTP ${status})`, refusal), {
+            ...options,
+            ...(asServer && { status }),
+          })
   }
 }
 
@@ -193,7 +206,7 @@ export function answerOf(
   if (instead) throw instead
   const { status } = error.refusal
   if (!said || status === 401 || status === 403) throw error
-  return said
+  return { ...said, http: { status, headers: error.refusal.headers ?? {} } }
 }
 
 /**

@@ -10,7 +10,7 @@ import type { ChannelRecorder, ServerRecorder } from '../ports/recorder.js'
 import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
-import { SUBSCRIPTION_ID } from '../protocol/meta.js'
+import { OF_BRIDGE, SUBSCRIPTION_ID } from '../protocol/meta.js'
 import { isOfClients, LISTEN } from '../protocol/methods.js'
 import { brokenAnswerTo } from '../rpc/broken.js'
 import { type Head, headIn } from '../rpc/head.js'
@@ -18,6 +18,8 @@ import {
   type Batch,
   error as errorMessage,
   type Id,
+  idKey,
+  idValue,
   MAX_BATCH,
   type Message,
   notification,
@@ -33,8 +35,9 @@ import {
 } from '../rpc/message.js'
 import { objectAtEnd } from '../rpc/message-at-end.js'
 import type { Outline } from '../rpc/outline.js'
-import { cut, type JsonSource, repairedSourceOf, sourceOf } from '../rpc/source.js'
+import { cut, type JsonSource, repairedSourceOf, sourceOf, textOfWire } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
+import { unreadResponse } from '../rpc/unread-response.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { Deadline } from '../time/time.js'
 import { AnswersWithoutId, lacksId } from './answers-without-id.js'
@@ -205,7 +208,12 @@ export class Peer implements Receiver, ExchangePeer {
     this.#asked--
   }
 
-  sendRequest(exchange: Exchange, method: string, params: Sent, headers?: Readonly<Record<string, string>>): void {
+  sendRequest(
+    exchange: Exchange,
+    method: string,
+    params: Sent | Uint8Array,
+    headers?: Readonly<Record<string, string>>,
+  ): void {
     if (this.end) return
     const { lanes } = this.channel
     // Requests of the bridge itself are nobody's. A tunnel has a program of its own.
@@ -229,11 +237,12 @@ export class Peer implements Receiver, ExchangePeer {
     }
     exchange.sentAt = performance.now()
     exchange.receivedBefore = this.#received
-    const text = request(exchange.id, method, params)
+    const bytes = params instanceof Uint8Array ? params : undefined
+    const text = params instanceof Uint8Array ? '' : request(exchange.wireId ?? exchange.id, method, params)
     if (this.#recorder)
       this.#recorder.sent(
-        { form: 'request', method, id: exchange.id },
-        text,
+        { form: 'request', method, id: exchange.wireId === undefined ? exchange.id : idValue(exchange.wireId) },
+        bytes ? textOfWire([bytes]) : text,
         exchange.number,
         { origin: exchange.origin ?? originOf(params), headers: headers ?? this.headers },
         exchange.sentAt,
@@ -241,6 +250,7 @@ export class Peer implements Receiver, ExchangePeer {
     this.channel
       .sendMessage({
         text,
+        bytes,
         exchange: exchange.id,
         principal: exchange.principal,
         headers: headers ?? this.headers,
@@ -310,11 +320,24 @@ export class Peer implements Receiver, ExchangePeer {
 
   receive(bytes: readonly Uint8Array[], stream: number | undefined, http?: HttpHead): void {
     if (this.end) return
+    const on = stream === undefined ? undefined : this.#exchanges.get(stream)
+    if (on?.passesUnread && this.#takeUnread(on, bytes, http)) return
     const { source, repaired } = repairedSourceOf(bytes, isUtf8)
     if (repaired) this.#warnOfRepair('bytes that are not UTF-8')
     const message = parse(source)
     if (message?.kind === 'batch') this.#takeAll(message, stream, http)
     else this.#route(source, message, stream, http)
+  }
+
+  /** Takes a large answer to the client's own request, which it gets unchanged. Returns whether it is one. */
+  #takeUnread(exchange: Exchange, bytes: readonly Uint8Array[], http: HttpHead | undefined): boolean {
+    if (exchange.wireId === undefined || exchange.answered || this.#recorder) return false
+    const response = unreadResponse(bytes, { id: exchange.wireId, prefix: OF_BRIDGE }, isUtf8)
+    if (!response) return false
+    this.#received++
+    response.http = http
+    if (exchange.arrive(response)) this.owner.arrived?.(exchange)
+    return true
   }
 
   stalled(beginning: Uint8Array): void {
@@ -475,11 +498,15 @@ export class Peer implements Receiver, ExchangePeer {
       switch (message.kind) {
         case 'response': {
           const id = message.id === undefined ? undefined : numberOf(message.id)
-          let exchange = this.#exchanges.get(id ?? 0)
+          const on = stream === undefined ? undefined : this.#exchanges.get(stream)
+          let exchange = on?.wireId === undefined ? this.#exchanges.get(id ?? 0) : answered(on, message)
+          // Its number is not its id.
+          if (exchange !== on && exchange?.wireId !== undefined) exchange = undefined
           if (exchange) this.#withoutId.usesIds = true
           else exchange = this.#ownerOf(message, id, stream)
           this.#recorder?.received(message, exchange?.number, http)
           if (exchange && !exchange.answered) {
+            message.http = http
             if (exchange.arrive(message)) this.owner.arrived?.(exchange)
           } else {
             if (id !== undefined) this.possibleCallers?.answeredLate(id)
@@ -490,7 +517,8 @@ export class Peer implements Receiver, ExchangePeer {
         case 'notification': {
           const { method, params } = message
           const on = stream === undefined || this.owner.ofSession?.(method) ? undefined : stream
-          const by = method === 'notifications/progress' ? progressOwner(params) : (on ?? listener(params))
+          const own = on !== undefined && this.#exchanges.get(on)?.wireId !== undefined
+          const by = method === 'notifications/progress' && !own ? progressOwner(params) : (on ?? listener(params))
           const exchange = by === undefined ? undefined : this.#exchanges.get(by)
           if (this.#recorder)
             this.#recorder.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
@@ -545,9 +573,22 @@ export class Peer implements Receiver, ExchangePeer {
   }
 }
 
+/** The exchange whose request has the client's id, if this answers it: the answer comes on the stream of the request. */
+function answered(exchange: Exchange, { id }: Response): Exchange | undefined {
+  const { wireId } = exchange
+  if (id === undefined || wireId === undefined) return undefined
+  // Some servers answer with a number that they have rounded, or that they have made a string.
+  return id === wireId || idKey(id) === idKey(wireId) || plainNumber(id) === plainNumber(wireId) ? exchange : undefined
+}
+
+/** The number of an id, as JavaScript reads it; NaN if it has none. */
+function plainNumber(id: Id): number {
+  return id === '""' ? Number.NaN : Number(id.startsWith('"') ? id.slice(1, -1) : id)
+}
+
 /** The origin of params, if it is known. */
-function originOf(params: Sent): Payload | undefined {
-  return typeof params === 'object' ? params : undefined
+function originOf(params: Sent | Uint8Array): Payload | undefined {
+  return typeof params === 'object' && !(params instanceof Uint8Array) ? params : undefined
 }
 
 /** The failure of a request that had not been sent when its channel ended. */

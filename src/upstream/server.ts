@@ -5,7 +5,7 @@ import type { Gauge } from '../ports/events.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { AskedClient, Call, Final, Handler, Notice, Sender } from '../protocol/call.js'
 import { LISTEN, ROOTS_CHANGED } from '../protocol/methods.js'
-import { withTrace } from '../protocol/trace.js'
+import { type TraceContext, withTrace } from '../protocol/trace.js'
 import type { LegacyRoute, Relayed, Upstream } from '../protocol/upstream.js'
 import type { Signal } from '../time/hang-up.js'
 import { Capacity } from './capacity.js'
@@ -149,7 +149,7 @@ export class Server implements Upstream {
   readonly handle: Handler = async (call) => {
     if (this.#options.replicas) this.#legacy.checkOwner(call)
     const span = call.log.handedOver?.()
-    const traced = span?.trace ? { ...call, meta: withTrace(call.meta, span.trace) } : call
+    const traced = span?.trace ? tracedCall(call, span.trace) : call
     const verdict = this.#detection.currentVerdict
     let last: Final
     try {
@@ -270,6 +270,14 @@ export class Server implements Upstream {
     if (instead instanceof Fault) throw instead
     return instead
   }
+}
+
+/** The call with the trace context of its span, in `_meta` and in the headers. */
+function tracedCall(call: Call, { traceparent, tracestate }: TraceContext): Call {
+  const carried: Record<string, string> = { ...call.carried, traceparent }
+  if (tracestate === undefined) delete carried['tracestate']
+  else carried['tracestate'] = tracestate
+  return { ...call, meta: withTrace(call.meta, { traceparent, tracestate }), carried }
 }
 
 /** The Fault of a failed call for its trace; undefined if the client no longer waits, or if another replica answers. */

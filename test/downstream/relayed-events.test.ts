@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { RelayedEvents } from '../../src/downstream/http/relayed-answer.js'
-import { RelayedEnding } from '../../src/downstream/http/relayed-ending.js'
-import { outcomeOf, replyIn } from '../../src/downstream/outcome.js'
+import { outcomeOf, replyIn, replyOf } from '../../src/downstream/outcome.js'
+import { Ending } from '../../src/rpc/ending.js'
 import { hasLineEnd } from '../../src/rpc/event-length.js'
 
 const KIB = 1024
@@ -72,6 +72,6 @@ function expected(answer: string): string {
 }
 
 function outcome({ answer }: RelayedEvents): string | undefined {
-  const final = answer instanceof RelayedEnding ? answer.final : answer && replyIn(answer)
+  const final = answer instanceof Ending ? answer.ended && replyOf(answer.ended) : answer && replyIn(answer)
   return final && JSON.stringify([outcomeOf(final), final.kind === 'error' && final.error.code])
 }

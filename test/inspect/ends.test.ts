@@ -49,32 +49,35 @@ t.test('a modern client that closes its connection cancels its call, and is show
   t.equal(statusOf(call()).words, 'cancelled by the client, which closed its connection')
 })
 
-t.test('a relayed call of a modern client that closes its connection is cancelled', async (t) => {
-  const modern = await ModernHttp.start(t)
-  const { url, call, is } = await start(t, { url: modern.url })
-  // Nothing is relayed before the era of the server is known.
-  await (await messages.post(url, messages.call('echo', {}))).text()
-  const leaving = new AbortController()
-  const sent = t.rejects(
-    fetch(url, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        'mcp-protocol-version': '2026-07-28',
-        'mcp-method': 'tools/call',
-        'mcp-name': 'wait',
-      },
-      body: messages.call('wait', { ms: LONG }),
-      signal: leaving.signal,
-    }),
-  )
-  await until(() => modern.of('tools/call').length === 2)
-  leaving.abort()
-  await sent
-  await is('cancelled')
-  t.match(call(), { cancelled: 'disconnected', away: true, relayed: true })
-})
+t.test(
+  'a call of a modern client that closes its connection is cancelled, also one that passes unchanged',
+  async (t) => {
+    const modern = await ModernHttp.start(t)
+    const { url, call, is } = await start(t, { url: modern.url })
+    // Nothing is relayed before the era of the server is known.
+    await (await messages.post(url, messages.call('echo', {}))).text()
+    const leaving = new AbortController()
+    const sent = t.rejects(
+      fetch(url, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+          'mcp-protocol-version': '2026-07-28',
+          'mcp-method': 'tools/call',
+          'mcp-name': 'wait',
+        },
+        body: messages.call('wait', { ms: LONG }),
+        signal: leaving.signal,
+      }),
+    )
+    await until(() => modern.of('tools/call').length === 2)
+    leaving.abort()
+    await sent
+    await is('cancelled')
+    t.match(call(), { cancelled: 'disconnected', away: true })
+  },
+)
 
 t.test('a legacy client cancels by a notification, or by ending its session', async (t) => {
   const modern = await ModernHttp.start(t)

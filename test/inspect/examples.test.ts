@@ -70,8 +70,8 @@ t.test('requests of the specification, to servers of every revision', async (t) 
       const legacy = decodeLegacy(message)
       const made = [
         ...REVISIONS.flatMap((revision) => [toLegacy(call, revision, 3), toLegacy(call, revision, undefined)]),
-        toModern(call, 3),
-        toModern(callOf(method, legacy), 3),
+        toModern(call, '3'),
+        toModern(callOf(method, legacy), '3'),
       ]
       for (const one of made) {
         checked++

@@ -125,17 +125,30 @@ t.test('shows the headers of initialize for a relayed session', async (t) => {
   t.notMatch(JSON.stringify(calls()), /CANARY/)
 })
 
-t.test('finds the name of a relayed modern client in the stored texts', async (t) => {
-  const modern = await ModernHttp.start(t)
-  const { url, calls } = await start(t, { url: modern.url }, 'all')
-  await (await messages.post(url, messages.call('echo', {}))).text()
-  await (await messages.post(url, messages.call('echo', {}))).text()
-  await until(() => calls().length === 2 && calls().every(({ status }) => status === 'ok'))
-  const [, relayed] = calls()
-  t.match(relayed, { relayed: true, client: { name: undefined } })
-  t.match(relayed && clientOf(relayed), { era: 'modern', name: 'test' })
-  const cut = { text: '{"params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"te', cut: 9, hidden: 0 }
-  const message = { v: 1, seq: 1, at: 1, kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1 } as const
-  const client = { era: 'modern' } as const
-  t.equal(clientOf({ client, events: [{ ...message, payload: cut }] }), client)
-})
+t.test(
+  'finds the name of a modern client whose calls pass unchanged, and of another in the stored texts',
+  async (t) => {
+    const modern = await ModernHttp.start(t)
+    const { url, calls } = await start(t, { url: modern.url }, 'all')
+    await (await messages.post(url, messages.call('echo', {}))).text()
+    await (await messages.post(url, messages.call('echo', {}))).text()
+    await until(() => calls().length === 2 && calls().every(({ status }) => status === 'ok'))
+    const [, passed] = calls()
+    t.match(passed, { client: { name: 'test' } })
+    const unnamed = passed && { ...passed, client: { era: 'modern' } as const }
+    t.match(unnamed && clientOf(unnamed), { era: 'modern', name: 'test' })
+    const cut = { text: '{"params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"te', cut: 9, hidden: 0 }
+    const message = {
+      v: 1,
+      seq: 1,
+      at: 1,
+      kind: 'message',
+      hop: 'client',
+      dir: 'in',
+      form: 'request',
+      bytes: 1,
+    } as const
+    const client = { era: 'modern' } as const
+    t.equal(clientOf({ client, events: [{ ...message, payload: cut }] }), client)
+  },
+)

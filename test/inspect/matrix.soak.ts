@@ -82,7 +82,7 @@ for (const client of CLIENTS) {
   for (const server of SERVERS) {
     t.test(`${nameOf(client)} client, ${nameOf(server)} server: both wires of each call`, async (t) => {
       const { ring, texts, recorder } = ringWithTexts()
-      await runPair(t, { client, server }, { recorder })
+      await runPair(t, { client, server }, { context: { recorder } })
       const views = new Views()
       for (const seen of eventsIn(ring)) views.add(seen)
       t.equal(views.lost, 0)

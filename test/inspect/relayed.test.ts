@@ -1,4 +1,4 @@
-/** What the inspector shows of relayed calls: large answers, those that are refused or break off, and lists of tools. */
+/** What the inspector shows of calls that pass unchanged: large answers, those that are refused or break off, and lists of tools. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { redactor } from '../../src/inspect/redact.js'
@@ -65,7 +65,7 @@ t.test('records size, id and the start of the text of an answer of a megabyte', 
     response.end()
   })
   const seen = await call(messages.call('large', {}))
-  t.match(seen, { relayed: true, status: 'ok' })
+  t.match(seen, { status: 'ok' })
   t.same(shown(seen), [
     [
       ['in', 'request', 1],
@@ -73,7 +73,7 @@ t.test('records size, id and the start of the text of an answer of a megabyte', 
     ],
     [
       ['out', 'result', 1, 200],
-      ['in', 'result', 1],
+      ['in', 'result', 1, 200],
     ],
   ])
   const answer = seen.events.findLast((event) => event.kind === 'message') as MessageRow
@@ -209,7 +209,7 @@ t.test('learns secret arguments from lists of tools in any form', async (t) => {
       response.writeHead(200, isEvents ? EVENTS : JSON_TYPE).end(isEvents ? `data: ${text}\n\n` : text)
     })
     const listing = messages.call('', {}).replace('tools/call', 'tools/list').replace('"name":"","arguments":{},', '')
-    t.match(await call(listing), { relayed: true, status: 'ok' }, about)
+    t.match(await call(listing), { status: 'ok' }, about)
     const seen = await call(messages.call('warm', { pin: 'CANARY', city: 'Oslo' }))
     const texts = seen.events.flatMap((event) => (event.kind === 'message' ? [event.payload?.text ?? ''] : []))
     const redact = redactor([])

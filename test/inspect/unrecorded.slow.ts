@@ -33,7 +33,7 @@ for (const [from, to] of PAIRS)
     const server = SERVERS.find((one) => nameOf(one) === to)
     if (!client || !server) throw new TypeError('There is no such pair')
     const ring = new Ring({ payloads: 'all' })
-    await runPair(t, { client, server }, { recorder: new EventRecorder(ring.record, 0) })
+    await runPair(t, { client, server }, { context: { recorder: new EventRecorder(ring.record, 0) } })
 
     const events = eventsIn(ring)
     const messages = events.filter((seen) => seen.kind === 'message')

@@ -7,17 +7,22 @@ import type { Wire } from './wire.js'
 
 export type TransportKind = 'HTTP' | 'HTTP+SSE' | 'stdio'
 
+/** A bridge, and the headers of all requests to it. */
+export interface Reachable extends Started {
+  headers?: Record<string, string>
+}
+
 export interface ClientKind {
   era: Era
   transport: TransportKind
-  wire(bridge: Started): Wire
+  wire(bridge: Reachable): Wire
 }
 
 export const CLIENTS: readonly ClientKind[] = [
-  { era: 'modern', transport: 'HTTP', wire: ({ url }) => modernHttpWire(url) },
+  { era: 'modern', transport: 'HTTP', wire: ({ url, headers }) => modernHttpWire(url, headers) },
   { era: 'modern', transport: 'stdio', wire: ({ bridge }) => pipeWire(bridge) },
-  { era: 'legacy', transport: 'HTTP', wire: ({ url }) => legacyHttpWire(url) },
-  { era: 'legacy', transport: 'HTTP+SSE', wire: ({ url }) => legacySseWire(url) },
+  { era: 'legacy', transport: 'HTTP', wire: ({ url, headers }) => legacyHttpWire(url, headers) },
+  { era: 'legacy', transport: 'HTTP+SSE', wire: ({ url, headers }) => legacySseWire(url, headers) },
   { era: 'legacy', transport: 'stdio', wire: ({ bridge }) => pipeWire(bridge) },
 ]
 
@@ -26,7 +31,7 @@ export interface ClientPlan {
   answers?: (question: Question) => Json | undefined
 }
 
-export function connect(kind: ClientKind, bridge: Started, { capabilities = {}, answers }: ClientPlan = {}): Client {
+export function connect(kind: ClientKind, bridge: Reachable, { capabilities = {}, answers }: ClientPlan = {}): Client {
   const { era, transport } = kind
   const options: ClientOptions = {
     era,

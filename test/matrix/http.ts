@@ -69,7 +69,7 @@ function eventReader(take: (event: Event) => void): (chunk: string) => void {
 }
 
 /** A modern client: every POST says all there is to say, and nothing is kept. */
-export function modernHttpWire(url: string): Wire {
+export function modernHttpWire(url: string, always: Record<string, string> = {}): Wire {
   let inbox: Inbox
   const open = new Set<() => void>()
   return {
@@ -86,6 +86,7 @@ export function modernHttpWire(url: string): Wire {
           'mcp-protocol-version': '2026-07-28',
           ...(method !== undefined && { 'mcp-method': method }),
           ...(typeof name === 'string' && { 'mcp-name': headerText(name) }),
+          ...always,
           ...headers,
         },
         body: text,
@@ -118,7 +119,7 @@ export function headerText(value: string): string {
 }
 
 /** A legacy client over Streamable HTTP: a session, its stream, and a POST per message. */
-export function legacyHttpWire(url: string): Wire {
+export function legacyHttpWire(url: string, always: Record<string, string> = {}): Wire {
   let inbox: Inbox
   let session: Record<string, string> = {}
   let version: Record<string, string> = {}
@@ -128,7 +129,7 @@ export function legacyHttpWire(url: string): Wire {
   function post({ text, method, id }: Outgoing): Sending {
     return ask(url, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', accept: BOTH, ...session, ...version },
+      headers: { 'content-type': 'application/json', accept: BOTH, ...always, ...session, ...version },
       body: text,
       head(status, headers) {
         const given = headers['mcp-session-id']
@@ -160,7 +161,7 @@ export function legacyHttpWire(url: string): Wire {
       let answered: number | undefined
       stream = ask(url, {
         method: 'GET',
-        headers: { accept: 'text/event-stream', ...session, ...version },
+        headers: { accept: 'text/event-stream', ...always, ...session, ...version },
         head(status) {
           answered = status
         },
@@ -172,14 +173,14 @@ export function legacyHttpWire(url: string): Wire {
     async close() {
       stream?.hangUp()
       for (const hangUp of open) hangUp()
-      const { status } = await ask(url, { method: 'DELETE', headers: { ...session, ...version } }).ended
+      const { status } = await ask(url, { method: 'DELETE', headers: { ...always, ...session, ...version } }).ended
       if (status !== 200) inbox.complain(`the end of the session is answered with ${status}`)
     },
   }
 }
 
 /** A legacy client over HTTP+SSE: a stream that all answers come on, and that says where to post. */
-export function legacySseWire(url: string): Wire {
+export function legacySseWire(url: string, always: Record<string, string> = {}): Wire {
   const streamUrl = new URL('sse', url).href
   let inbox: Inbox
   let endpoint: string | undefined
@@ -189,7 +190,7 @@ export function legacySseWire(url: string): Wire {
       inbox = given
       stream = ask(streamUrl, {
         method: 'GET',
-        headers: { accept: 'text/event-stream' },
+        headers: { accept: 'text/event-stream', ...always },
         event({ event, data, fields }) {
           if (fields.includes('id') || fields.includes('retry')) inbox.complain('an event has an id or a retry')
           if (event === 'message') return inbox.take(data, undefined)
@@ -203,7 +204,7 @@ export function legacySseWire(url: string): Wire {
     send({ text, method }) {
       return ask(endpoint ?? '', {
         method: 'POST',
-        headers: { 'content-type': 'application/json' },
+        headers: { 'content-type': 'application/json', ...always },
         body: text,
         head(status, headers) {
           if (status !== 202) inbox.complain(`${method} is answered with ${status} and not with 202`)

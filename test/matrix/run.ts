@@ -1,11 +1,11 @@
 /** Runs the scenarios between one client and one server of the matrix. */
 import type { Test } from 'tap'
 import type { BridgeContext } from '../../src/bridge/context.js'
-import { type Started, startBridge } from '../support/bridge.js'
+import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { type Cell, foreignTo, type Scenario } from './cell.js'
 import type { Client } from './client.js'
-import { type ClientKind, connect } from './clients.js'
+import { type ClientKind, connect, type Reachable } from './clients.js'
 import { byStream, type Recorded, received } from './recording.js'
 import { SCENARIOS } from './scenarios.js'
 import type { ServerKind, TestServer } from './servers.js'
@@ -14,20 +14,35 @@ import type { Outcome } from './table.js'
 interface Between {
   pair: Cell['pair']
   server: TestServer
-  bridge: Started
+  bridge: Reachable
   toClients: Recorded['toClients']
 }
 
 export const nameOf = ({ era, transport }: ClientKind | ServerKind) => `${era} ${transport}`
 
+/** How the bridge between a pair is configured, beside the server. */
+export interface Configured {
+  /** Options of the bridge. */
+  settings?: object
+  /** Options of the entry of the server. */
+  entry?: object
+  context?: Partial<BridgeContext>
+  /** The path of the endpoint, if it is not the server's own. */
+  path?: string
+  /** Headers of all requests of the clients. */
+  headers?: Record<string, string>
+}
+
 /** All scenarios of a pair, through one bridge. Gives how they ended, and what has passed. */
 export async function runPair(
   t: Test,
   pair: Cell['pair'],
-  more: Partial<BridgeContext> = {},
+  { settings = {}, entry = {}, context = {}, path, headers = {} }: Configured = {},
 ): Promise<{ outcomes: Outcome[]; recorded: Recorded }> {
   const server = await pair.server.start(t)
-  const between: Between = { pair, server, bridge: await startBridge(t, server.entry, {}, more), toClients: {} }
+  const started = await startBridge(t, { ...server.entry, ...entry }, settings, context)
+  const url = path === undefined ? started.url : new URL(path, started.url).href
+  const between: Between = { pair, server, bridge: { ...started, url, headers }, toClients: {} }
   const outcomes: Outcome[] = []
   for (const scenario of SCENARIOS) outcomes.push(await outcomeOf(t, scenario, between))
   await between.bridge.bridge.close()

@@ -160,7 +160,7 @@ t.test('a modern request with a token arrives byte for byte, and so does its ans
   t.equal(arrived[0]?.headers.authorization, `Bearer ${TOKEN}`)
   t.equal(came.text, answer)
   t.match(came.headers, { 'x-vendor': 'v' })
-  await until(() => log.some(({ relayed, method }) => relayed === true && method === 'tools/call'))
+  await until(() => log.some(({ event, method }) => event === 'call' && method === 'tools/call'))
 })
 
 t.test(

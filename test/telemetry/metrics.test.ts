@@ -286,7 +286,7 @@ t.test('counts a translated call of a legacy client', async (t) => {
   t.ok((series['mcp_bridge_downlevelled_total{server="test",feature="structuredContent"}'] as number) >= 1)
 })
 
-t.test('counts a relayed call', async (t) => {
+t.test('counts a call that passes unchanged', async (t) => {
   const override = ({ message }: Arrived, response: ServerResponse) => {
     if (message?.['method'] !== 'tools/list') return false
     response.destroy()
@@ -297,12 +297,12 @@ t.test('counts a relayed call', async (t) => {
   await bridge.server.warmUp()
   await call(url, 'tools/call', { name: 'wait', arguments: { ms: 40 } })
   const eras = 'client_era="modern",server_era="modern"'
-  const name = calls(eras, 'method="tools/call",outcome="ok",blame="nobody",relayed="true"')
+  const name = calls(eras, 'method="tools/call",outcome="ok",blame="nobody",relayed="false"')
   await until(async () => (await scrape())[name] === 1, 'the end of the call')
   const series = await scrape()
   t.ok((series['mcp_bridge_call_upstream_seconds_sum{server="test",method="tools/call"}'] as number) >= 0.039)
   t.match((await call(url, 'tools/list')).message.error, { data: { outcome: 'unknown' } })
-  const failed = calls(eras, 'method="tools/list",outcome="fault",blame="upstream",relayed="true"')
+  const failed = calls(eras, 'method="tools/list",outcome="fault",blame="upstream",relayed="false"')
   await until(async () => (await scrape())[failed] === 1, 'the failure')
 })
 

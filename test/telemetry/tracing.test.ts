@@ -354,7 +354,7 @@ t.test('a legacy client of a legacy server, in a session of its own', async (t) 
   t.ok(parts(sent()['traceparent']).spanId, 'a trace that begins here goes on as well')
 })
 
-t.test('relays messages unchanged, with their trace in the headers', async (t) => {
+t.test('a modern server over HTTP gets the trace of a modern client in `_meta` and in the headers', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, collector, bridge } = await start(t, { url: modern.url })
   await bridge.server.warmUp()
@@ -362,15 +362,20 @@ t.test('relays messages unchanged, with their trace in the headers', async (t) =
   await call(url, 'tools/call', { name: 'echo' }, where)
   const inwards = await collector.span({ name: 'tools/call echo', kind: 'server' })
   const outwards = await collector.span({ name: 'tools/call echo', kind: 'client' })
-  t.match(inwards, { traceId: OTHER_TRACE, parentSpanId: parts(other).spanId })
-  t.match(inwards.attributes, { 'mcp_bridge.relayed': true, 'mcp_bridge.outcome': 'ok' })
-  t.match(outwards, { traceId: OTHER_TRACE, parentSpanId: inwards.spanId })
+  t.match(inwards, { traceId: TRACE, parentSpanId: parts(traceparent).spanId })
+  t.match(inwards.attributes, { 'mcp_bridge.outcome': 'ok' })
+  t.match(outwards, { traceId: TRACE, parentSpanId: inwards.spanId })
   t.equal(outwards.attributes['mcp_bridge.outcome'], 'ok')
   const got = modern.of('tools/call')[0]
-  t.match(metaOf(got?.message), where.meta)
-  t.match(got?.headers, { traceparent: `00-${OTHER_TRACE}-${outwards.spanId}-01`, tracestate: 'h=1' })
+  const context = { traceparent: `00-${TRACE}-${outwards.spanId}-01`, tracestate: 'm=1' }
+  t.match(metaOf(got?.message), context)
+  t.match(got?.headers, context)
+  const headers = { traceparent: other, tracestate: 'h=1' }
+  await call(url, 'tools/call', { name: 'echo' }, { headers })
+  t.match(parts(String(modern.of('tools/call')[1]?.headers['traceparent'])), { traceId: OTHER_TRACE })
+  t.equal(modern.of('tools/call')[1]?.headers['tracestate'], 'h=1')
   await call(url, 'tools/call', { name: 'echo' }, { headers: { tracestate: 'h=1' } })
-  t.notOk('tracestate' in (modern.of('tools/call')[1]?.headers ?? {}), 'it belongs to no trace')
+  t.notOk('tracestate' in (modern.of('tools/call')[2]?.headers ?? {}), 'it belongs to no trace')
   t.same(modern.violations(), [])
 })
 

@@ -80,9 +80,10 @@ t.test('N9: counts the bytes after decoding', async (t) => {
   answer((_id, response) =>
     response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(bomb),
   )
-  const translated = await call(url.translated, 'tools/call', ECHO)
-  t.match(translated.message.error, { message: /more than 100000 bytes \(limits.answerBytes\)/ })
-  await t.rejects(call(url.relayed, 'tools/call', ECHO), 'the relay has begun to pass it on, and breaks off')
+  for (const one of Object.values(url))
+    t.match((await call(one, 'tools/call', ECHO)).message.error, {
+      message: /more than 100000 bytes \(limits.answerBytes\)/,
+    })
 })
 
 t.test('N9: an unknown or wrong encoding is an error of the server in every lane', async (t) => {

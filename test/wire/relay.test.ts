@@ -65,7 +65,8 @@ t.test('114 relays headers about a request, and none of the connection', async (
     'mcp-param-unheard-of': 'x y',
     'mcp-something': 'z',
     traceparent: '00-1-2-03',
-    'x-vendor': 'v',
+    tracestate: 'a=1',
+    baggage: 'b=2',
   }
   const staying = {
     origin: 'https://app.example',
@@ -81,6 +82,7 @@ t.test('114 relays headers about a request, and none of the connection', async (
     forwarded: 'for=1.2.3.4',
     'x-forwarded-for': '1.2.3.4',
     'sec-fetch-mode': 'cors',
+    'x-vendor': 'v',
   }
   const body = JSON.stringify({
     jsonrpc: '2.0',
@@ -128,51 +130,58 @@ t.test('114 relays an answer byte for byte, with its status', async (t) => {
   }
 })
 
-t.test('114 relays a stream byte for byte as it comes, except fields that break modern clients', async (t) => {
-  const streams: ServerResponse[] = []
-  const { url, server } = await betweenModern(t, (_arrival, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
-    streams.push(response)
-  })
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', _meta: envelope() } })
-  const stream = await openStream('POST', url, headersFor('tools/call', { name: 'x' }), body)
-  t.match(stream.headers, {
-    'content-type': 'text/event-stream',
-    'cache-control': 'no-store, no-transform',
-    'x-accel-buffering': 'no',
-  })
-  const pieces: [piece: string, arrives: string][] = [
-    [': hello\n\n', ': hello\n\n'],
-    [
-      'id: 5\nretry: 10\nevent: message\ndata: {"a":1.0,\ndata: "b":"\u2028"}\n\n',
-      'event: message\ndata: {"a":1.0,\ndata: "b":"\u2028"}\n\n',
-    ],
-    ['da', 'da'],
-    [
-      'ta: {"jsonrpc":"2.0","method":"notifications/x"}\r\n\r\n',
-      'ta: {"jsonrpc":"2.0","method":"notifications/x"}\r\n\r\n',
-    ],
-    ['i', ''],
-    ['d', ''],
-    [': 7\ndata: "id: 5"\n\n', 'data: "id: 5"\n\n'],
-    ['identity: x\nretry', 'identity: x\n'],
-    [':1\n\n', '\n'],
-  ]
-  let expected = ''
-  for (const [piece, arrives] of pieces) {
-    expected += arrives
-    streams[0]?.write(piece)
-    await until(
-      () => stream.text.length >= expected.length,
-      `${JSON.stringify(expected)} (${JSON.stringify(stream.text)})`,
-    )
-    t.equal(stream.text, expected)
-  }
-  t.notMatch(stream.text, /^(?:id|retry):/m)
-  stream.leave()
-  await until(() => server.abandoned.length === 1, 'the end of the stream at the server')
-  t.equal(server.of('notifications/cancelled').length, 0)
-})
+t.test(
+  'passes the messages of a stream byte for byte as they come, and no fields that break modern clients',
+  async (t) => {
+    const streams: ServerResponse[] = []
+    const { url, server } = await betweenModern(t, (_arrival, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+      streams.push(response)
+    })
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'x', _meta: envelope() },
+    })
+    const stream = await openStream('POST', url, headersFor('tools/call', { name: 'x' }), body)
+    t.match(stream.headers, {
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store, no-transform',
+      'x-accel-buffering': 'no',
+    })
+    const said =
+      `{"method" : "notifications/vendor","x":1.0, "params":{"a":${ODD},\u2028"b":"\u2028"},"jsonrpc":"2.0"}`.replace(
+        '\u2028',
+        '',
+      )
+    const pieces: [piece: string, message: string | undefined][] = [
+      [': hello\n\n', undefined],
+      [`id: 5\nretry: 10\nevent: message\ndata: ${said}\n\n`, said],
+      ['da', undefined],
+      [`ta: ${said}\r\n\r\n`, said],
+      ['i', undefined],
+      ['d', undefined],
+      [`: 7\ndata: ${said.replace('vendor', 'id: 5')}\n\n`, said.replace('vendor', 'id: 5')],
+      [`identity: x\nretry:1\ndata: ${said.slice(0, 1)}\ndata: ${said.slice(1)}\n\n`, said.replace('{', '{ ')],
+    ]
+    const messages = () => stream.text.split('\n').flatMap((line) => (line.startsWith('data: ') ? [line.slice(6)] : []))
+    const expected: string[] = []
+    for (const [piece, message] of pieces) {
+      if (message !== undefined) expected.push(message)
+      streams[0]?.write(piece)
+      await until(
+        () => messages().length >= expected.length,
+        `${JSON.stringify(expected)} (${JSON.stringify(stream.text)})`,
+      )
+      t.same(messages(), expected)
+    }
+    t.notMatch(stream.text, /^(?:id|retry):/m)
+    stream.leave()
+    await until(() => server.abandoned.length === 1, 'the end of the stream at the server')
+    t.equal(server.of('notifications/cancelled').length, 0)
+  },
+)
 
 t.test('114 a client that disconnects before the answer is disconnected at the server, too', async (t) => {
   const { url, server } = await betweenModern(t, () => {})
@@ -208,8 +217,10 @@ t.test('a status that HTTP does not have is an error of the server, and its clie
 })
 
 t.test('the address of a relayed server may have a trailing slash', async (t) => {
-  const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{"ok":true}'))
-  t.match(await call(`${url}/`, 'tools/call', { name: 'x' }), { status: 200, message: { ok: true } })
+  const { url, last } = await betweenModern(t, (_arrival, response) =>
+    sendText(response, '{"jsonrpc":"2.0","id":1,"result":{"ok":true}}'),
+  )
+  t.match(await call(`${url}/`, 'tools/call', { name: 'x' }), { status: 200, message: { result: { ok: true } } })
   t.equal(last().path, '/mcp')
 })
 
@@ -229,7 +240,7 @@ t.test('55 reports an error on the way under the id of the request', async (t) =
   }
   t.match(await call(url, 'tools/call', { name: 'x' }, { id: 'a' }), { status: 502, message: { id: 'a', error: {} } })
   const unreadable = await post(url, '{', headersFor('tools/list'))
-  t.equal(unreadable.status, 502)
+  t.equal(unreadable.status, 400)
   t.notOk('id' in unreadable.message)
 
   const busy = await betweenModern(t, () => {}, { limits: { calls: 1 } })
@@ -557,7 +568,7 @@ t.test('R20: relays the answer to a batch with a request, unless it is not JSON'
   t.match(await toLegacy(batch), { message: [{ id: 1, error: { data: { reason: 'upstream_protocol' } } }] })
 })
 
-t.test('55 relays the answer to a request whose id the bridge cannot read: the server decides about it', async (t) => {
+t.test('refuses a modern request whose id it cannot read, and leaves a legacy one to the server', async (t) => {
   let [type, body] = ['application/json', '']
   const { toLegacy, modern } = await betweenBoth(t, (_arrival, response) =>
     response.writeHead(200, { 'content-type': type }).end(body),
@@ -566,19 +577,17 @@ t.test('55 relays the answer to a request whose id the bridge cannot read: the s
     `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"x","_meta":${JSON.stringify(envelope())}}}`
   const toModern = (text: string) => post(modern.url, text, headersFor('tools/call', { name: 'x' }))
   for (const id of [`"${'x'.repeat(300)}"`, '1.5', 'true', '{}', '1e400', '9'.repeat(70)]) {
-    const plain = request(id).replace(/,"_meta":.*/, '}}')
-    for (const [eraOf, ask] of [
-      ['modern', () => toModern(request(id))],
-      ['legacy', () => toLegacy(plain)],
-    ] as const) {
-      const about = `${eraOf}: ${id.slice(0, 10)}`
-      ;[type, body] = ['application/json', `{"jsonrpc":"2.0","id":${id},"result":{}}`]
-      t.match(await ask(), { status: 200, text: body }, about)
-      ;[type, body] = ['text/event-stream', `data: ${body}\n\n`]
-      t.match(await ask(), { status: 200, text: body }, `${about}, as an event`)
-      ;[type, body] = ['text/html', '<p>OK</p>']
-      t.match(await ask(), { message: { error: { data: { reason: 'upstream_protocol' } } } }, `${about}, a page`)
-    }
+    const about = id.slice(0, 10)
+    const before = modern.server.received.length
+    t.match(await toModern(request(id)), { status: 400, message: { error: { code: -32600 } } }, about)
+    t.equal(modern.server.received.length, before, about)
+    const ask = () => toLegacy(request(id).replace(/,"_meta":.*/, '}}'))
+    ;[type, body] = ['application/json', `{"jsonrpc":"2.0","id":${id},"result":{}}`]
+    t.match(await ask(), { status: 200, text: body }, about)
+    ;[type, body] = ['text/event-stream', `data: ${body}\n\n`]
+    t.match(await ask(), { status: 200, text: body }, `${about}, as an event`)
+    ;[type, body] = ['text/html', '<p>OK</p>']
+    t.match(await ask(), { message: { error: { data: { reason: 'upstream_protocol' } } } }, `${about}, a page`)
   }
 })
 
@@ -587,14 +596,12 @@ const callOf = () =>
 
 /** Answers of 17 KiB with a string that is no JSON. */
 for (const body of ['"result":{"\\q":1', '"error":{"code":"\\q"'])
-  t.test(`relays an answer with an invalid string as it is: ${body}`, async (t) => {
+  t.test(`an answer with an invalid string is an error of the server: ${body}`, async (t) => {
     const text = `{"jsonrpc":"2.0","id":1,${body},"x":"${'a'.repeat(17_000)}"}}`
     const { url } = await betweenModern(t, (_arrival, response) => sendText(response, text))
     for (let n = 0; n < 2; n++) {
-      const headers = headersFor('tools/call', { name: 'x' })
-      const answer = await fetch(url, { method: 'POST', headers, body: callOf() })
-      t.equal(answer.status, 200)
-      t.equal(await answer.text(), text)
+      const answer = await call(url, 'tools/call', { name: 'x' })
+      t.match(answer, { status: 200, message: { id: 1, error: { data: { reason: 'upstream_protocol' } } } })
     }
   })
 
@@ -606,14 +613,18 @@ t.test(
       sendText(response, event, { 'content-type': 'text/event-stream', 'content-length': String(event.length) }),
     )
     const { headers, text } = await post(url, callOf(), headersFor('tools/call', { name: 'x' }))
-    t.notOk(headers['content-length'])
+    t.equal(headers['content-length'] ?? String(text.length), String(text.length))
     t.match(text, /"error"/, 'an error is added, because there was no answer')
   },
 )
 
 t.test('114 removes what `Connection` of an answer names, as its own', async (t) => {
   const { url } = await betweenModern(t, (_arrival, response) =>
-    sendText(response, '{}', { connection: 'keep-alive, x-hop, content-type', 'x-hop': '1', 'x-kept': '1' }),
+    sendText(response, '{"jsonrpc":"2.0","id":1,"result":{}}', {
+      connection: 'keep-alive, x-hop, content-type',
+      'x-hop': '1',
+      'x-kept': '1',
+    }),
   )
   const { headers } = await post(url, callOf(), headersFor('tools/call', { name: 'x' }))
   t.notOk(headers['x-hop'])

@@ -95,9 +95,10 @@ for (const [what, { era, open }] of Object.entries(OPENING))
     const other = await open(url)
     const comments = () => commentsOf(stream)
     await until(() => comments() >= 2, 'comments before the first event')
-    // A byte order mark is not the first any more.
+    // A byte order mark is not the first any more. Only the streams of legacy servers pass as they come.
+    const passes = era === 'legacy'
     server?.write('\uFEFF: hello\n')
-    await until(() => stream.text.includes(': hello\n'), 'a comment of the server')
+    if (passes) await until(() => stream.text.includes(': hello\n'), 'a comment of the server')
     t.notMatch(stream.text, /\uFEFF/)
     const before = comments()
     await until(() => comments() >= before + 2, 'comments after a comment')
@@ -105,13 +106,15 @@ for (const [what, { era, open }] of Object.entries(OPENING))
     for (const piece of ['event: message\n', 'data: {"jsonrpc":"2.0",', '"method":"notifications/x"}\n']) {
       server?.write(piece)
       event += piece
-      await until(() => stream.text.endsWith(event), piece)
+      if (passes) await until(() => stream.text.endsWith(event), piece)
       const others = commentsOf(other)
       await until(() => commentsOf(other) >= others + 3, 'comments on another stream meanwhile')
     }
     server?.write('\n')
-    await until(() => stream.text.includes(`: hello\n${COMMENT}`) && stream.messages.length > 0, 'the event')
-    t.same(stream.messages, [{ jsonrpc: '2.0', method: 'notifications/x' }])
+    const mayBegin = () => !passes || stream.text.includes(`: hello\n${COMMENT}`)
+    await until(() => mayBegin() && stream.messages.length > 0, 'the event')
+    t.match(stream.messages, [{ jsonrpc: '2.0', method: 'notifications/x' }])
+    t.equal(stream.messages.length, 1)
     const after = comments()
     await until(() => comments() >= after + 2, 'comments after an event')
     server?.end('data: {"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete"}}\n\n')

@@ -30,7 +30,7 @@ export const audit = z
   })
   .optional()
   .describe(
-    'The audit log: a line of JSON for each call of a tool, prompt or resource, and each refused request, written before the answer is sent. It turns the relay off.',
+    'The audit log: a line of JSON for each call of a tool, prompt or resource, and each refused request, written before the answer is sent. Sessions of legacy clients with legacy servers over HTTP are then translated.',
   )
 
 /** One entry of `limits.tools`. */

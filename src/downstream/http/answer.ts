@@ -11,6 +11,7 @@ import { lengthOf, own, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import { HangUp } from '../../time/hang-up.js'
 import { answerLost, type Frame, type Send } from '../frames.js'
+import { carryBack } from './carried-back.js'
 import { type ErrorRendering, explain, reserveAnswer, sendEvents, sendJson, statusOf, whenOver } from './replies.js'
 
 /** Options of an answer. */
@@ -100,6 +101,7 @@ export class Answer {
       last.status = statusOf(reply, last.fault, refusing.passthrough)
     }
     reply.code(last.status)
+    if (last.headers) carryBack(reply, last.headers)
     sendJson(reply, reserveAnswer(reply, memory, reply.request.principal, text) ? text : answerLost(this.#id))
   }
 

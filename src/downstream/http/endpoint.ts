@@ -21,6 +21,7 @@ import { checkHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { methodTraits } from '../../protocol/methods.js'
 import type { Message, Request } from '../../rpc/message.js'
 import { own } from '../../rpc/source.js'
+import type { Payload } from '../../rpc/splice.js'
 import { ModernDownstream } from '../modern.js'
 import { Answer } from './answer.js'
 import { forget, readBodies, reserveUntilClosed } from './body.js'
@@ -185,16 +186,11 @@ class Endpoint {
 
   /** Answers a posted message. Undefined if that is done, or the relay does it. Throws or rejects with the failure. */
   #post(asked: Asked): Promise<void> | undefined {
-    const { request, reply, again } = asked
-    const { relay, sessions, compat, refusing } = this.#options
+    const { request } = asked
+    const { relay, sessions, compat } = this.#options
     const headers = readHeaders(request.raw)
     const { received } = headers
     const body = request.body as Buffer | undefined
-    const passing = again && relay?.modern(received, body, request.principal)
-    if (relay && passing) {
-      relay.pass({ request, reply, passing, refusing, fallback: again })
-      return undefined
-    }
     const id = single(received, 'mcp-session-id')
     // Throws if another replica owns the session. That replica reads the message.
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
@@ -235,13 +231,19 @@ class Endpoint {
   #takeModern(
     message: Message,
     verdict: Extract<Classification, { era: 'modern' }>,
-    { received, params }: RequestHeaders,
+    { received, params, carried }: RequestHeaders,
     asked: Asked,
   ): Promise<void> | undefined {
     const { request, reply } = asked
     const { principal, credential, grant, ends } = request
     const { log } = this.#options
     if (message.kind === 'notification') {
+      const passing =
+        asked.again && this.#options.relay?.modern(message.method, request.body as Buffer, request.principal)
+      if (passing) {
+        this.#legacy.relay(message, asked, passing)
+        return undefined
+      }
       this.#modern.notify(message, { principal, credential, log })
       reply.code(202).send()
       return undefined
@@ -250,7 +252,9 @@ class Endpoint {
       throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: send only requests and notifications')
     const envelope = 'bare' in verdict ? undefined : verdict.envelope
     if (envelope) checkHeaders(message, received)
+    // Not if something has been left out of it (`withoutAbsent`), or if a server might take it for another one.
     const { endless } = methodTraits(message.method)
+    const isWhole = envelope && !endless && !message.hasLookalikes && (message.params as Payload).edits === undefined
     const answer = new Answer(reply, endless ? own(message.id) : message.id, this.#options)
     asked.answer = answer
     const { abort } = answer
@@ -268,6 +272,10 @@ class Endpoint {
       paramHeaders: params,
       trace,
       headers,
+      bytes: isWhole ? (request.body as Uint8Array) : undefined,
+      source: isWhole ? message.source : undefined,
+      nameHeader: single(received, 'mcp-name'),
+      carried,
     } as const
     const answered = this.#modern.answerRequest(message, envelope, arrived, answer.sendFrame)
     return endless ? untilBegun(answered, answer, asked) : answered

@@ -4,13 +4,27 @@
  */
 import type { FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
-import { PARAM_PREFIX, type ReceivedHeaders } from '../../protocol/headers.js'
+import { isCarried, PARAM_PREFIX, type ReceivedHeaders } from '../../protocol/headers.js'
 import type { TraceContext } from '../../protocol/trace.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 
 const MAX_HEADER_NAMES = 100
 /** Headers that must not be repeated, because they decide about the target and the meaning of a request. */
 const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'content-type', 'content-length'])
+/** Headers that most requests have, and that do not go on. */
+const KNOWN: ReadonlySet<string> = new Set([
+  ...[
+    'host',
+    'connection',
+    'content-type',
+    'content-length',
+    'accept',
+    'accept-encoding',
+    'accept-language',
+    'user-agent',
+  ],
+  ...['authorization', 'origin', 'mcp-protocol-version', 'mcp-session-id', 'mcp-method', 'mcp-name'],
+])
 const NO_PARAMS: Map<string, string> = new Map()
 
 /** The MCP headers of a request. */
@@ -18,6 +32,8 @@ export interface RequestHeaders {
   received: ReceivedHeaders
   /** `Mcp-Param-*` by lower-cased name. */
   params: ReadonlyMap<string, string>
+  /** The headers that go on to a modern server; undefined if there are none. */
+  carried: Record<string, string> | undefined
 }
 
 /** Checks the number of headers, the HTTP version and the target of any request. Throws a Fault. */
@@ -37,20 +53,23 @@ export function readHeaders({
   rawHeaders,
 }: Pick<FastifyRequest['raw'], 'headers' | 'rawHeaders'>): RequestHeaders {
   let params = NO_PARAMS
+  let carried: Record<string, string> | undefined
   let names = 0
   for (const name in headers) {
     names++
-    if (!name.startsWith(PARAM_PREFIX)) continue
-    if (params === NO_PARAMS) params = new Map()
-    params.set(name, headers[name] as string)
+    if (name.startsWith(PARAM_PREFIX)) {
+      if (params === NO_PARAMS) params = new Map()
+      params.set(name, headers[name] as string)
+    } else if (!KNOWN.has(name) && isCarried(name)) carried = { ...carried, [name]: headers[name] as string }
   }
   // If no header is repeated, Node.js leaves each unchanged.
-  if (2 * names === rawHeaders.length) return { received: headers, params }
+  if (2 * names === rawHeaders.length) return { received: headers, params, carried }
   return readRepeated(rawHeaders)
 }
 
 function readRepeated(rawHeaders: readonly string[]): RequestHeaders {
   const received: Record<string, string[]> = {}
+  let carried: Record<string, string> | undefined
   let params = NO_PARAMS
   let once = ''
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -69,8 +88,12 @@ function readRepeated(rawHeaders: readonly string[]): RequestHeaders {
       if (values) values.push(value)
       else received[name] = [value]
     }
+    if (isCarried(name)) {
+      const before = carried?.[name]
+      carried = { ...carried, [name]: before === undefined ? value : `${before}, ${value}` }
+    }
   }
-  return { received, params }
+  return { received, params, carried }
 }
 
 /** The trace context of a request (W3C Trace Context); undefined if it has none. */

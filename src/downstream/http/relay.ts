@@ -1,6 +1,6 @@
 /**
- * The relay: passes HTTP messages unchanged between a client and a server of the same era. The server validates the
- * messages; the bridge checks the owner of a session, filters headers and writes the log.
+ * The relay: passes HTTP messages unchanged between a legacy client and a legacy server, and notifications of modern clients
+ * to a modern server. The server validates the messages; the bridge checks the owner of a session, filters headers and writes the log.
  */
 
 import type { FastifyRequest } from 'fastify'
@@ -10,15 +10,13 @@ import type { Memory } from '../../limits/memory.js'
 import { OpenSet } from '../../limits/open-set.js'
 import type { RelayedRecorder, RelayRecorder } from '../../ports/recorder.js'
 import type { Account, Requester } from '../../protocol/account.js'
-import { isModern, legacyRevision } from '../../protocol/eras.js'
-import { decodeValue, type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
+import { legacyRevision } from '../../protocol/eras.js'
 import { callerOf } from '../../protocol/listed.js'
-import { methodTraits } from '../../protocol/methods.js'
 import { concernsTasks } from '../../protocol/owned-tasks.js'
 import type { Relayed, Revise } from '../../protocol/upstream.js'
 import type { Message } from '../../rpc/message.js'
 import { headerOf } from '../../texts/headers.js'
-import { CallLogEntry, subject } from '../call-log.js'
+import { CallLogEntry } from '../call-log.js'
 import { readBatch } from '../legacy/batch.js'
 import { type Logger, tell } from '../logger.js'
 import { traceHeaders } from './headers.js'
@@ -45,10 +43,6 @@ export interface RelayOptions {
   memory: Memory
   /** Milliseconds between keep-alive comments on a stream. */
   keepAlive: number
-  /** Whether a modern method is not relayed, because the bridge caches its results. */
-  keeps?: ((method: string) => boolean) | undefined
-  /** Whether a modern request is for the bridge itself, by its `Mcp-Name` and its body. */
-  isOurs?: ((name: string | undefined, body: Uint8Array | undefined) => boolean) | undefined
 }
 
 /** The part of the relay that an endpoint uses. */
@@ -89,18 +83,15 @@ export class Relay {
   }
 
   /**
-   * What the relay needs to know about a modern request, by its headers; undefined if the request must not be relayed.
+   * What the relay needs to know about a modern notification; undefined if it must not be relayed. The answer of the server to
+   * it may have messages.
    */
-  modern(received: ReceivedHeaders, body: Uint8Array | undefined, principal: string): Passing | undefined {
-    if (this.#options.relayed.speaks() !== 'modern' || !isModern(versionHeader(received))) return undefined
-    const method = single(received, 'mcp-method')
-    // The bridge may have to change the server's answer to `server/discover`.
-    if (method === 'server/discover' || this.#options.keeps?.(method ?? '')) return undefined
-    const name = single(received, 'mcp-name')
-    if (this.#options.isOurs?.(name, body)) return undefined
-    // Tasks belong to their callers, and headers do not show everything that a server may read in the body.
-    if (body && this.#options.relayed.tasks.tellsApart(principal) && mayConcernTasks(body)) return undefined
-    return modernPassing(method ?? 'unknown', name)
+  modern(method: string, body: Uint8Array | undefined, principal: string): Passing | undefined {
+    const { relayed } = this.#options
+    if (relayed.speaks() !== 'modern') return undefined
+    // Tasks belong to their callers.
+    if (body && relayed.tasks.tellsApart(principal) && mayConcernTasks(body)) return undefined
+    return { era: 'modern', method, endless: false, silent: true, opens: false }
   }
 
   /** Whether the messages of a session are relayed. Throws a Fault if the session belongs to another principal. */
@@ -150,11 +141,6 @@ export class Relay {
   /** Ends endless streams. */
   drain(): void {
     for (const one of [...this.#open]) one.drain()
-  }
-
-  /** Ends the subscriptions of modern clients, which belong to no session. */
-  endSubscriptions(): void {
-    for (const one of [...this.#open]) if (one.passing.era === 'modern') one.drain()
   }
 
   /** Ends all unanswered requests, with an error if one can still be sent. */
@@ -271,22 +257,8 @@ export class Relay {
   }
 }
 
-function modernPassing(method: string, name: string | undefined): Passing {
-  const { endless = false } = methodTraits(method)
-  return { era: 'modern', method, ...(name && subject(method, decoded(name))), endless, opens: false }
-}
-
-/** Whether the unparsed body of a modern request may name a task, or may make one. */
+/** Whether the unparsed body of a modern notification may name a task. */
 function mayConcernTasks(body: Uint8Array): boolean {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
   return OF_TASKS.some((mark) => bytes.includes(mark))
-}
-
-/** The decoded value of a header. An invalid value stays unchanged, because the server will refuse it. */
-function decoded(value: string): string {
-  try {
-    return decodeValue(value, 'Mcp-Name')
-  } catch {
-    return value
-  }
 }

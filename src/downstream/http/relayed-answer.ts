@@ -4,12 +4,12 @@
  */
 import { Readable } from 'node:stream'
 import type { DoubtfulAnswer } from '../../protocol/upstream.js'
+import { Ending } from '../../rpc/ending.js'
 import { hasLineEnd } from '../../rpc/event-length.js'
 import { FieldFilter } from '../../rpc/field-filter.js'
 import { type Id, idKey, keptKey, type Message, parseMessage, type Response } from '../../rpc/message.js'
 import { cut, repairedSourceOf, sourceOf, sourceOfBytes } from '../../rpc/source.js'
 import { SseDecoder } from '../../rpc/sse.js'
-import { RelayedEnding } from './relayed-ending.js'
 
 /** Most bytes of an answer that are read before any of them is sent. */
 export const READ_FIRST = 64 * 1024
@@ -190,7 +190,7 @@ export class RelayedEvents {
   #remembered: Piece[] = []
   #bytes = 0
   /** Reads the event in which the remembered bytes begin; undefined if they are the whole stream. */
-  #ending: RelayedEnding | undefined
+  #ending: Ending | undefined
   /** The last forgotten bytes. A separator may begin in them. */
   #before = ''
 
@@ -223,7 +223,7 @@ export class RelayedEvents {
    * The response in the stream, if there was one; only its ending, if it is larger than the remembered part. Read it once,
    * at the end.
    */
-  get answer(): Response | RelayedEnding | undefined {
+  get answer(): Response | Ending | undefined {
     const bytes = joined(this.#remembered)
     const start = this.#ending ? firstEvent(this.#before, bytes) : 0
     const events = new SseDecoder().push(bytes.subarray(start))
@@ -232,7 +232,7 @@ export class RelayedEvents {
       if (message?.kind === 'response') return message
     }
     this.#ending?.push(bytes.subarray(0, start))
-    return events.length === 0 || this.#ending?.final ? this.#ending : undefined
+    return events.length === 0 || this.#ending?.ended ? this.#ending : undefined
   }
 
   #remember(chunk: Buffer, hasLineEnd: boolean): void {
@@ -259,7 +259,7 @@ export class RelayedEvents {
   #forget(bytes: Buffer, hasLineEnd: boolean): void {
     // Most of a large event has no line end.
     const start = hasLineEnd ? lastEvent(this.#before, bytes) : undefined
-    if (start !== undefined || !this.#ending) this.#ending = new RelayedEnding()
+    if (start !== undefined || !this.#ending) this.#ending = new Ending()
     this.#ending.push(bytes.subarray(start ?? 0))
     this.#before = (this.#before + bytes.subarray(1 - SEPARATOR).toString('latin1')).slice(1 - SEPARATOR)
   }

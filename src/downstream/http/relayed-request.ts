@@ -9,13 +9,14 @@ import { idIn, isSilent, messageIn } from '../../protocol/classify.js'
 import { type HttpRefusal, refusalOf } from '../../protocol/refusal.js'
 import type { TraceContext } from '../../protocol/trace.js'
 import type { DoubtfulAnswer, SessionCookies } from '../../protocol/upstream.js'
+import { Ending } from '../../rpc/ending.js'
 import type { Id, Response } from '../../rpc/message.js'
 import { MARK_LENGTH, startsWithMark } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { headerOf, mediaType } from '../../texts/headers.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import type { CallLogEntry } from '../call-log.js'
-import { replyIn } from '../outcome.js'
+import { replyIn, replyOf } from '../outcome.js'
 import { isEvents, type RelayedHeaders, sentBack } from './relay-headers.js'
 import {
   awaitFirst,
@@ -27,7 +28,6 @@ import {
   readBeginning,
   responseIn,
 } from './relayed-answer.js'
-import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedList } from './relayed-list.js'
 import { REVISED_COPIES, revisedBody, revisedEvents } from './relayed-revision.js'
 import {
@@ -401,7 +401,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   #sendLarge(stream: Readable, status: number, headers: RelayedHeaders): void {
     const { messages, list, relayed } = this.#parts
     this.#free(Number(headerOf(headers, 'content-length') ?? relayed.bodyLimit))
-    const ending = new RelayedEnding()
+    const ending = new Ending()
     let length = 0
     stream.on('data', (chunk: Buffer) => {
       length += chunk.length
@@ -416,7 +416,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     })
     stream.on('error', (broken) => this.lose(broken))
     stream.once('end', () => {
-      this.#ending = ending.final ?? OK
+      this.#ending = ending.ended ? replyOf(ending.ended) : OK
       this.#span.over(this.#ending)
       messages?.partsEnded(status, this.#ending.kind === 'error' ? 'error' : 'result')
       list?.partsEnded()

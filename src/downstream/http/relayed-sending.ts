@@ -27,7 +27,7 @@ export interface Passing {
   ids?: readonly Id[] | undefined
   /** The answer is an endless stream. */
   endless: boolean
-  /** Whether it needs no answer; undefined for a modern request, whose body has not been parsed. */
+  /** Whether it needs no answer; undefined if its body has not been parsed. */
   silent?: boolean | undefined
   /** The request is `initialize`, whose answer has the id of a session. */
   opens: boolean

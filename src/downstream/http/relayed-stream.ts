@@ -8,18 +8,15 @@ import type { FastifyReply } from 'fastify'
 import type { Fault } from '../../fault/fault.js'
 import type { RelayedRecorder } from '../../ports/recorder.js'
 import type { Final } from '../../protocol/call.js'
-import { LISTEN } from '../../protocol/methods.js'
-import { encodeReply } from '../../protocol/modern-client.js'
 import type { Relayed } from '../../protocol/upstream.js'
+import { Ending } from '../../rpc/ending.js'
 import { EventLength, hasLineEnd } from '../../rpc/event-length.js'
 import { error as errorMessage, type Id, type Response } from '../../rpc/message.js'
 import { MARK_LENGTH, startsWithMark } from '../../rpc/source.js'
-import { EMPTY } from '../../rpc/splice.js'
 import { DROP_EVENT, encodeEvent, KEEP_ALIVE, SseError } from '../../rpc/sse.js'
 import { atTurnEnd } from '../../time/turn.js'
-import { replyIn } from '../outcome.js'
+import { replyIn, replyOf } from '../outcome.js'
 import { RelayedEvents, UnansweredCalls } from './relayed-answer.js'
-import { RelayedEnding } from './relayed-ending.js'
 import type { Passing } from './relayed-sending.js'
 import { type ErrorRendering, pour, takeResponse, whenOver, writeTogether } from './replies.js'
 
@@ -146,13 +143,12 @@ export class RelayedStream {
 
   /** The messages that the bridge adds at the end of the stream. */
   #finalMessages(): string[] {
-    const { era, endless } = this.#parts.passing
-    const { id } = this.#owner
+    const { endless } = this.#parts.passing
     if (this.#tooLarge) return this.#errorMessages(this.#tooLarge)
-    if (endless && this.#draining) return era === 'modern' && id !== undefined ? [subscriptionEnded(id)] : []
+    if (endless && this.#draining) return []
     const { answer } = this.#events
-    const final = answer instanceof RelayedEnding ? answer.final : answer && replyIn(answer)
-    if (final) this.#owner.ended(final, this.#length, answer instanceof RelayedEnding ? undefined : answer)
+    const final = answer instanceof Ending ? answer.ended && replyOf(answer.ended) : answer && replyIn(answer)
+    if (final) this.#owner.ended(final, this.#length, answer instanceof Ending ? undefined : answer)
     const isAnswered = this.#unanswered ? this.#unanswered.ids.length === 0 : answer !== undefined
     if (isAnswered || endless || !this.#canEndWithError) return []
     return this.#errorMessages(new Error('The server closed the stream without an answer'))
@@ -173,10 +169,4 @@ export class RelayedStream {
     const hasCalls = this.#owner.id !== undefined || (this.#unanswered?.ids.length ?? 0) > 0
     return hasCalls && !this.#events.isResumable
   }
-}
-
-/** The result that ends a subscription. */
-function subscriptionEnded(id: Id): string {
-  const listen = { method: LISTEN, progressToken: undefined }
-  return encodeReply({ kind: 'result', result: EMPTY }, id, listen).text as string
 }

@@ -150,11 +150,7 @@ export class SessionRequests {
   }
 
   /** Relays a message. The relay must be there. */
-  relay(
-    message: Message,
-    { request, reply, again }: RequestAtEndpoint,
-    more: Pick<Partial<Passing>, 'opens'> = {},
-  ): void {
+  relay(message: Message, { request, reply, again }: RequestAtEndpoint, more: Partial<Passing> = {}): void {
     const { relay, refusing } = this.#options
     const text = textWithoutAbsent(message)
     if (text !== undefined) request.body = Buffer.from(text)

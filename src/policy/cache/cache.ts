@@ -10,6 +10,7 @@ import type { BridgeEvent, Observe } from '../../ports/events.js'
 import type { CacheHint, Call, Final, Handler, Policy, Sender, Told } from '../../protocol/call.js'
 import { LISTEN, methodTraits } from '../../protocol/methods.js'
 import { isAbout, UPDATED } from '../../protocol/subscriptions.js'
+import { TRACE_HEADERS } from '../../protocol/trace.js'
 import { canonical } from '../../rpc/canonical.js'
 import { memoize, Recent } from '../../rpc/memoize.js'
 import { own } from '../../rpc/source.js'
@@ -53,8 +54,6 @@ type Place = Pick<CachedResult, 'scope' | 'key'>
 const MAX_LIFETIME = 3_600_000
 /** Longest params, in characters; calls with longer ones are not cached. */
 const MAX_CACHED_PARAMS = 8 * 1024
-/** Keys of `_meta` that never change a result. */
-const TRACE_CONTEXT: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'baggage'])
 /**
  * The methods whose results a notification invalidates. Lists of tools, prompts or resources may also be part of
  * `server/discover`.
@@ -256,7 +255,7 @@ export class Cache {
  */
 function cacheableParams({ method, params, meta, answers }: Call): Json | undefined {
   if (!methodTraits(method).cacheable || answers !== undefined) return undefined
-  if (!keys(meta).every((key) => TRACE_CONTEXT.has(key))) return undefined
+  if (!keys(meta).every((key) => TRACE_HEADERS.has(key))) return undefined
   const text = write(params)
   return text.length > MAX_CACHED_PARAMS ? undefined : canonical(text)
 }

@@ -10,13 +10,22 @@ import { SMALL } from '../../limits/memory.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
 import type { Account } from '../../protocol/account.js'
 import { withoutMisannotated } from '../../protocol/annotations.js'
-import { type Call, type Final, type Handler, type Notice, type Told, unheard, unlogged } from '../../protocol/call.js'
+import {
+  type Call,
+  type Final,
+  type Handler,
+  type Notice,
+  type Told,
+  unchangedBytes,
+  unheard,
+  unlogged,
+} from '../../protocol/call.js'
 import { isModern, NEWEST_MODERN } from '../../protocol/eras.js'
 import { checkParamHeaders, paramHeaders, requestHeaders } from '../../protocol/headers.js'
-import { withoutEnvelope } from '../../protocol/meta.js'
+import { hasOwnKeys, withoutEnvelope } from '../../protocol/meta.js'
 import { CALL_TOOL, isWantedLevel, LISTEN, methodTraits } from '../../protocol/methods.js'
-import { decodeReply, encodeNotice, encodeParams } from '../../protocol/modern-server.js'
-import { endedTask } from '../../protocol/reserved.js'
+import { decodeReceived, decodeReply, encodeNotice, encodeParams } from '../../protocol/modern-server.js'
+import { endedTask, isTask } from '../../protocol/reserved.js'
 import { isChange, wants } from '../../protocol/subscriptions.js'
 import { Recent } from '../../rpc/memoize.js'
 import type { Params } from '../../rpc/message.js'
@@ -58,6 +67,7 @@ import type { ChannelError } from '../transport/channel.js'
 import { ModernChannels, subscriptionEnded } from './channels.js'
 
 type Headers = Readonly<Record<string, string>>
+type Heard = Extract<Arrival, { kind: 'notification' }>
 
 /** Milliseconds for the answer to `tools/list`. */
 const LIST_TIMEOUT = 10_000
@@ -88,6 +98,7 @@ export class ModernHalf implements Half {
       const concernsTasks = method === LISTEN || method.startsWith('tasks/')
       const call = concernsTasks ? await half.#ofOwnTasks(asked) : asked
       const isTool = method === CALL_TOOL
+      const { cacheable } = methodTraits(method)
       /** The tools have been listed again, because the tool was not as known. */
       let isListedAgain = false
       for (let attempt = 0; ; attempt++) {
@@ -107,12 +118,18 @@ export class ModernHalf implements Half {
               tool = tools.known(name) ?? (await unlessAborted(tools.findOnce(name), signal))
           }
           if (isTool && transport === 'stdio' && call.paramHeaders) await half.#checkMirrored(call)
-          const headers = transport === 'http' ? half.#headersOf(call, tool) : undefined
+          const bytes = call.received && unchangedBytes(call)
+          const headers = transport === 'http' ? half.#headersOf(call, tool, bytes !== undefined) : undefined
           exchange = peer.beginExchange(call.principal, call)
           exchange.account = half.#options.accounts?.for(call)
           signal.addEventListener('abort', hangUp, { once: true })
           signal.throwIfAborted()
-          exchange.sendCall(method, encodeParams(call, call.progress ? exchange.id : undefined), headers)
+          const received = transport === 'http' && call.received?.era === 'modern' ? call.received : undefined
+          exchange.wireId = received?.id
+          if (bytes) exchange.origin = received?.source
+          exchange.passesUnread = received !== undefined && !cacheable && !isTask(method)
+          const token = !call.progress ? undefined : received ? received.progressToken : String(exchange.id)
+          exchange.sendCall(method, (received && bytes) ?? encodeParams(call, token), headers)
           let last: Final | undefined
           while (!last) {
             let arrival: Arrival
@@ -121,9 +138,10 @@ export class ModernHalf implements Half {
             } catch (error) {
               arrival = answerOf(error, notModern(call))
             }
-            if (arrival.kind === 'response') last = decodeReply(call, arrival)
+            if (arrival.kind === 'response')
+              last = call.received ? decodeReceived(call, arrival) : decodeReply(call, arrival)
             else if (arrival.kind === 'notification') {
-              const held = half.#told(call, exchange, arrival.method, arrival.params)
+              const held = half.#told(call, exchange, arrival)
               if (held) await held
             }
           }
@@ -145,7 +163,7 @@ export class ModernHalf implements Half {
           if (error instanceof Contradiction) throw error
           const again = !signal.aborted && attempt === 0
           const wait = again ? worthRepeating(error, half.#repeatable(call)) : undefined
-          if (wait === undefined) throw callFault(error)
+          if (wait === undefined) throw callFault(error, call.received?.bytes !== undefined)
           hangUp()
           await pause(wait, signal)
         } finally {
@@ -193,7 +211,7 @@ export class ModernHalf implements Half {
   }
 
   /** Passes on what the server says during a call. */
-  #told(call: Call, exchange: Exchange, method: string, params: Params): Promise<void> | undefined {
+  #told(call: Call, exchange: Exchange, { method, params, source }: Heard): Promise<void> | undefined {
     if (method === 'notifications/cancelled') {
       if (call.method === LISTEN) exchange.fail(subscriptionEnded())
       return undefined
@@ -201,7 +219,10 @@ export class ModernHalf implements Half {
     if (method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
     this.#tellOthers(call, method, params)
     const told = relayed(call, method, params)
-    return told && call.tell(told)
+    if (!told) return undefined
+    const isMended = method === 'notifications/tasks' || (typeof params === 'object' && hasOwnKeys(params))
+    if (source && exchange.wireId !== undefined && !isMended) told.received = { era: 'modern', source, told }
+    return call.tell(told)
   }
 
   /** A call about tasks of its caller. Rejects with a Fault if it names one of somebody else. */
@@ -241,7 +262,7 @@ export class ModernHalf implements Half {
    * The headers of a call, over HTTP. Headers that all calls of the same method, name and principal share are built once.
    * `tool`: set if the bridge mirrors its arguments into headers, and not the client.
    */
-  #headersOf(call: Call, tool: ToolFacts | undefined): Headers {
+  #headersOf(call: Call, tool: ToolFacts | undefined, isUnchanged: boolean): Headers {
     if (tool?.misannotated !== undefined)
       throw new Fault('invalidParams', `The tool cannot be called: ${tool.misannotated}`)
     const { named } = methodTraits(call.method)
@@ -258,7 +279,11 @@ export class ModernHalf implements Half {
       headers = { ...headers, ...credentialOf(call) }
       this.#headers.set(key, headers)
     }
-    if (call.paramHeaders !== undefined) return { ...headers, ...Object.fromEntries(call.paramHeaders) }
+    const { carried, received, paramHeaders: given } = call
+    const name = isUnchanged ? received?.nameHeader : undefined
+    if (carried) headers = { ...headers, ...carried }
+    if (name !== undefined && name !== headers['mcp-name']) headers = { ...headers, 'mcp-name': name }
+    if (given !== undefined && given.size > 0) headers = { ...headers, ...Object.fromEntries(given) }
     if (!tool || tool.annotations.length === 0) return headers
     const mirrored = paramHeaders(tool.annotations, objectIn(call.params, 'arguments'))
     return checkLength({ ...headers, ...mirrored }, 'The sum of the arguments that the tool mirrors into headers')
@@ -363,6 +388,6 @@ const notModern =
   (error: ChannelError, said: Said | undefined): Error | undefined => {
     const { refusal } = error
     if (!refusal || !contradicts(refusal, 'modern', said)) return undefined
-    const instead = said ? decodeReply(call, said) : callFault(error)
+    const instead = said ? decodeReply(call, said) : callFault(error, call.received?.bytes !== undefined)
     return new Contradiction('modern', `The server answered with HTTP ${refusal.status}`, instead)
   }

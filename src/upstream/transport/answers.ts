@@ -55,7 +55,7 @@ export function bodyKindOf(headers: ResponseHeaders): BodyKind | undefined {
 export function refused(answer: OriginAnswer): ChannelError {
   const { status, headers } = answer
   return new ChannelError(`The server answered with HTTP ${status}`, {
-    refusal: refusalOf(status, (name) => headerOf(headers, name), textIn(answer)),
+    refusal: { ...refusalOf(status, (name) => headerOf(headers, name), textIn(answer)), headers },
   })
 }
 

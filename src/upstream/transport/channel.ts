@@ -13,6 +13,8 @@ import { excerpt } from './stdio/stderr-tail.js'
 /** One message to the server. */
 export interface OutgoingMessage {
   text: string
+  /** The client's own message, which is sent in place of `text`; only over HTTP. */
+  bytes?: Uint8Array | undefined
   /** The id of the exchange that a request begins; absent for notifications and answers. */
   exchange?: number
   /** The principal that waits for the answer. Memory for it is reserved in its name. */

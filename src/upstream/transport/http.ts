@@ -117,7 +117,7 @@ class HttpChannel implements Channel {
     return message.exchange === undefined ? this.#oneWay.send(message, () => this.#post(message)) : this.#post(message)
   }
 
-  async #post({ text, exchange, principal, headers = NONE, account }: OutgoingMessage): Promise<void> {
+  async #post({ text, bytes, exchange, principal, headers = NONE, account }: OutgoingMessage): Promise<void> {
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
     this.#own = headers
     this.#account = account
@@ -125,7 +125,7 @@ class HttpChannel implements Channel {
     const reading = new Reading(this.#receiver, exchange, this.#cookies, mayOpen ? this.#adoptSession : undefined)
     reading.principal = principal ?? NOBODY
     reading.startsAnyway = exchange === undefined && account === undefined
-    const request = { method: 'POST', headers: this.#headersToPost(headers), body: text, principal } as const
+    const request = { method: 'POST', headers: this.#headersToPost(headers), body: bytes ?? text, principal } as const
     const answer = await this.#askFollowing(request, reading, account)
     if (answer.status >= 300) throw refused(answer)
     if (exchange === undefined) return

@@ -62,7 +62,7 @@ export interface HttpRequest {
   path?: string
   /** All headers, including those of the origin. */
   headers: OriginHeaders
-  body?: string | undefined
+  body?: string | Uint8Array | undefined
   /** The principal that waits for the answer. Memory for it is reserved in its name. */
   principal?: string | undefined
 }

@@ -1,17 +1,20 @@
 /**
- * Finds out how a call ended from a JSON-RPC response that is too large to store, while its bytes pass. Reads only a few
- * members, and validates nothing.
+ * Finds out how a call ended from the bytes of a large JSON-RPC response, without parsing it. Reads only a few members, and
+ * validates nothing.
  */
-import type { Final } from '../../protocol/call.js'
-import { BLOCK, Quotes } from '../../rpc/quotes.js'
-import { EMPTY, parseObject } from '../../rpc/splice.js'
+import { BLOCK, Quotes } from './quotes.js'
 
-/** Most characters of a name or text that matter. */
-const LONGEST = 'input_required'.length
-const TOOL_ERROR = parseObject('{"isError":true}')
+/** Most characters of a name or text that matter, such as `input_required`, and of the beginning of a key in `_meta`. */
+const LONGEST = 32
+
+/** How a call ended. `code` is that of an error. */
+export interface Ended {
+  kind: 'result' | 'tool error' | 'input' | 'error'
+  code?: number
+}
 
 /** The ending of one response. Names that are written with escapes are not recognized. */
-export class RelayedEnding {
+export class Ending {
   #depth = 0
   readonly #quotes = new Quotes()
   #inString = false
@@ -21,23 +24,29 @@ export class RelayedEnding {
   #outer = ''
   #key = ''
   #code = ''
-  #kind: 'result' | 'tool error' | 'input' | 'error' | undefined
+  #kind: Ended['kind'] | undefined
+  #inMeta = false
+  /** A key in the `_meta` of the result begins with `prefix` or is written with escapes, or the result is of another type. */
+  hasMarked = false
+  readonly #prefix: string | undefined
+
+  /** `prefix`: of keys in `_meta` for which `hasMarked` looks. */
+  constructor(prefix?: string) {
+    this.#prefix = prefix
+  }
 
   /** How the call ended, after the last piece; undefined if neither a result nor an error was recognized. */
-  get final(): Final | undefined {
+  get ended(): Ended | undefined {
     if (this.#kind === undefined) return undefined
-    if (this.#kind === 'error') return { kind: 'error', error: { code: Number(this.#code) || -32603, message: '' } }
-    if (this.#kind === 'input') return { kind: 'input', result: EMPTY }
-    return { kind: 'result', result: this.#kind === 'tool error' ? TOOL_ERROR : EMPTY }
+    return this.#kind === 'error' ? { kind: 'error', code: Number(this.#code) || -32603 } : { kind: this.#kind }
   }
 
   /** Reads the next piece. */
   push(bytes: Uint8Array): void {
-    const piece = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-    for (let at = 0; at < piece.length; at += BLOCK) this.#readBlock(piece.subarray(at, at + BLOCK))
+    for (let at = 0; at < bytes.length; at += BLOCK) this.#readBlock(bytes.subarray(at, at + BLOCK))
   }
 
-  #readBlock(block: Buffer): void {
+  #readBlock(block: Uint8Array): void {
     let at = 0
     for (const quote of this.#quotes.next(block)) {
       this.#readUpTo(block, at, quote)
@@ -49,10 +58,10 @@ export class RelayedEnding {
   }
 
   /** Reads bytes without a quote that begins or ends a string. */
-  #readUpTo(block: Buffer, start: number, end: number): void {
+  #readUpTo(block: Uint8Array, start: number, end: number): void {
     if (!this.#inString) for (let at = start; at < end; at++) this.#read(block[at] as number)
-    else if (this.#depth <= 2 && this.#text.length <= LONGEST)
-      this.#text += block.toString('latin1', start, Math.min(end, start + LONGEST + 1))
+    else if ((this.#depth <= 2 || (this.#inMeta && this.#depth === 3)) && this.#text.length <= LONGEST)
+      this.#text += String.fromCharCode(...block.subarray(start, Math.min(end, start + LONGEST + 1)))
   }
 
   #beginString(): void {
@@ -64,6 +73,7 @@ export class RelayedEnding {
     this.#inString = false
     if (this.#depth === 2 && this.#outer === 'result' && this.#key === 'resultType')
       if (this.#text === 'input_required') this.#kind = 'input'
+      else if (this.#text !== 'complete') this.hasMarked = true
   }
 
   #read(byte: number): void {
@@ -74,6 +84,7 @@ export class RelayedEnding {
           this.#outer = this.#key
           if (this.#key === 'error' || this.#key === 'result') this.#kind = this.#key
         }
+        if (this.#depth === 2) this.#inMeta = this.#outer === 'result' && this.#key === '_meta'
         this.#depth++
         this.#key = ''
         return
@@ -84,6 +95,7 @@ export class RelayedEnding {
         return
       case 0x3a: // :
         this.#key = this.#depth <= 2 ? this.#text : ''
+        if (this.#prefix !== undefined && this.#outer === 'result') this.#lookForMark(this.#prefix)
         return
       case 0x2c: // ,
         this.#key = ''
@@ -91,6 +103,12 @@ export class RelayedEnding {
       default:
         if (this.#depth === 2 && this.#key !== '') this.#readWord(byte)
     }
+  }
+
+  #lookForMark(prefix: string): void {
+    if (this.#depth === 2) this.hasMarked ||= this.#text.includes('\\')
+    else if (this.#depth === 3 && this.#inMeta)
+      this.hasMarked ||= this.#text.startsWith(prefix) || this.#text.includes('\\')
   }
 
   /** Reads a character of a number or a word in the result or the error. */

@@ -1,8 +1,8 @@
 /** Recognizes how a relayed call ended, however its response is split into chunks. */
 import fc from 'fast-check'
 import t from 'tap'
-import { RelayedEnding } from '../../src/downstream/http/relayed-ending.js'
-import { outcomeOf, replyIn } from '../../src/downstream/outcome.js'
+import { outcomeOf, replyIn, replyOf } from '../../src/downstream/outcome.js'
+import { Ending } from '../../src/rpc/ending.js'
 import { parseMessage } from '../../src/rpc/message.js'
 import { sourceOfBytes } from '../../src/rpc/source.js'
 
@@ -23,16 +23,17 @@ t.test('finds the ending of a response like a parser, however it is split', asyn
       fc.boolean(),
       (body, sizes, wide) => {
         const bytes = Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...body }, undefined, wide ? 1 : 0))
-        const ending = new RelayedEnding()
+        const ending = new Ending()
         for (let at = 0, n = 0; at < bytes.length; n++) {
           const size = sizes[n % sizes.length] as number
           ending.push(bytes.subarray(at, at + size))
           at += size
         }
         const message = parseMessage(sourceOfBytes([bytes]))
-        if (message.kind !== 'response' || !ending.final) throw new Error('no response')
+        if (message.kind !== 'response' || !ending.ended) throw new Error('no response')
         const reply = replyIn(message)
-        const found = [outcomeOf(ending.final), ending.final.kind === 'error' && ending.final.error.code]
+        const final = replyOf(ending.ended)
+        const found = [outcomeOf(final), final.kind === 'error' && final.error.code]
         const known = [outcomeOf(reply), reply.kind === 'error' && reply.error.code]
         // 0 is no error code of JSON-RPC.
         return found[0] === known[0] && (found[1] === known[1] || known[1] === 0)
@@ -42,3 +43,27 @@ t.test('finds the ending of a response like a parser, however it is split', asyn
   )
   t.pass()
 })
+
+t.test(
+  'finds keys with a prefix in the `_meta` of a result, and only there, however the response is split',
+  async (t) => {
+    const rows: [result: string, isMarked: boolean][] = [
+      ['{"content":[],"_meta":{"a":1,"own/b":2}}', true],
+      ['{"_meta":{"a":{"own/b":2}},"content":[{"own/b":1}],"own/b":1}', false],
+      ['{"content":[{"_meta":{"own/b":1}}],"_meta":{"a":"own/b"}}', false],
+      ['{"_meta":{"\\u006fwn/b":1}}', true],
+      ['{"\\u005fmeta":{"own/b":1}}', true],
+      ['{"_meta":{"a":"\\u006f"},"text":"\\u006f"}', false],
+      ['{"resultType":"complete"}', false],
+      ['{"resultType":"task"}', true],
+    ]
+    for (const [result, isMarked] of rows)
+      for (const size of [1, 3, 1_000]) {
+        const bytes = Buffer.from(`{"jsonrpc":"2.0","id":1,"result":${result}}`)
+        const ending = new Ending('own/')
+        for (let at = 0; at < bytes.length; at += size) ending.push(bytes.subarray(at, at + size))
+        t.equal(ending.hasMarked, isMarked, `${result}, in pieces of ${size}`)
+        t.equal(ending.ended?.kind, 'result')
+      }
+  },
+)
