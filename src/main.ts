@@ -4,6 +4,7 @@ import process from 'node:process'
 import { isatty } from 'node:tty'
 import { checkNow, invalidAsJson } from './cli/check.js'
 import { cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
+import { adviceToRun, configOf, probeAgain } from './cli/own-command.js'
 import { type Command, parseCommand, speaksToPeople } from './cli/parse.js'
 import { type EndSignal, type Program, quietLog, sourcesOf } from './cli/program.js'
 import type { Settings } from './config/settings.js'
@@ -61,7 +62,12 @@ const program: Program = {
     write: STDERR.write.bind(STDERR),
     terminal,
   },
-  errors: { readable: speaksToPeople(argv, terminal), probing: false, platform: process.platform },
+  errors: {
+    readable: speaksToPeople(argv, terminal),
+    probing: false,
+    platform: process.platform,
+    probe: () => probeAgain({ argv, env }),
+  },
   onSignal(handle) {
     onSignal = handle
   },
@@ -176,7 +182,15 @@ async function run(command: Command): Promise<number | undefined> {
     case 'trust': {
       const { runTrust } = await import('./cli/trust.js')
       const { action, trustStore } = command
-      return codeOf(await runTrust(action, { trustStore, env, discovering: await discovering(), output }))
+      return codeOf(
+        await runTrust(action, {
+          trustStore,
+          env,
+          discovering: await discovering(),
+          output,
+          list: adviceToRun(program, 'trust list'),
+        }),
+      )
     }
     case 'login': {
       const { login } = await import('./cli/sign-in.js')
@@ -239,7 +253,7 @@ async function discovering(
 ): Promise<(settings: Settings) => Discovery> {
   const { Discovery } = await import('./discovery/discovery.js')
   const { discoveryHost } = await import('./bridge/discovery-host.js')
-  const host = discoveryHost({ log: quietLog(program), version, env })
+  const host = discoveryHost({ log: quietLog(program), version, env }, configOf(program))
   const sources = sourcesOf(program)
   return (settings) => new Discovery({ settings, host, sources, signIn: signIn?.(settings) })
 }

@@ -6,13 +6,14 @@ import { pemOfServer } from './certificates.js'
 import { type BridgeContext, observerOf } from './context.js'
 import { serverOptions } from './server-options.js'
 
-/** Servers that discovery only examines have no metrics and no traces. */
-export function discoveryHost(context: BridgeContext): DiscoveryHost {
+/** `config` is the file of the program. Servers that discovery only examines have no metrics and no traces. */
+export function discoveryHost(context: BridgeContext, config?: string): DiscoveryHost {
   const { log, env, recorder } = context
   const quiet = { ...context, metrics: undefined, tracer: undefined }
   return {
     log,
     env,
+    config,
     observe: observerOf(context),
     noteTrust: recorder && ((server, text) => recorder.note('trust', text, server)),
     pemOf: (name, entry) => pemOfServer(name, entry, log),

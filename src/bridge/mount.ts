@@ -271,7 +271,7 @@ export class Mount implements Served {
   get health(): Health {
     const { verdict, down, met } = this.server
     if (down) {
-      const { next } = adviceOn(down)
+      const { next } = adviceOn(down, this.accounts?.loginName)
       return { state: 'down', why: whyInLine(down), ...(next !== undefined && { next }) }
     }
     if (!met) return { state: 'unknown' }

@@ -92,7 +92,7 @@ export function report(
   if (verdict instanceof Fault) {
     // The arguments of a program may be secret.
     const target = server.isProgram ? undefined : server.target
-    const fields = { server: name, why: verdict.message, target, ...adviceOn(verdict) }
+    const fields = { server: name, why: verdict.message, target, ...adviceOn(verdict, accounts?.loginName) }
     log.warn({ event: 'server_unavailable', ...fields }, 'server unavailable; retrying on the next request')
   } else if (verdict) {
     const { era, revision, why } = verdict

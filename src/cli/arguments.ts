@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { addressHint } from '../config/address-hint.js'
 import { OPTIONS, SERVER_KEYS } from '../config/settings.js'
 import { nearest } from '../texts/nearest.js'
+import { quoted } from '../texts/shell.js'
 import { isProgram } from '../upstream/transport/stdio/on-path.js'
 import {
   COMMAND_NAMES,
@@ -196,7 +197,7 @@ function nameOf(command: CommandName): string {
 function notAProgram(word: string): UsageError {
   const is = `"${word}" is neither a command of mcp-bridge nor a program on this machine`
   if (/\.(?:jsonc?|json5|toml)$/.test(word))
-    return new UsageError(`a configuration file needs --config: --config ${word}`)
+    return new UsageError(`a configuration file needs --config: mcp-bridge --config ${quoted(word)}`)
   if (/\.ya?ml$/.test(word))
     return new UsageError(`${word} is YAML, and mcp-bridge reads JSON and TOML: convert it (yq -o json ${word})`)
   if (/^\S+\.(?:[cm]?[jt]s|py|rb|php|jar|sh|exe)$/.test(word))
@@ -217,7 +218,7 @@ function notAsked(word: string, command: CommandName): UsageError {
   const line = command === 'replay' ? 'mcp-bridge replay calls.json' : `mcp-bridge ${command}`
   const isFile = /\.(?:jsonc?|toml)$/.test(word)
   const hint = isFile
-    ? `: for a configuration file, write ${line} --config ${word}`
+    ? `: for a configuration file, write ${line} --config ${quoted(word)}`
     : addressHint(word, '/mcp') || `: before a program write --, as in ${line} -- npx -y some-server`
   return new UsageError(`"${word}" is not an address${hint}`, command)
 }

@@ -1,7 +1,7 @@
 /** What `mcp-bridge check` prints. */
 import type { Issue } from '../config/settings.js'
 import { printableLines } from '../texts/printable.js'
-import { quoted } from '../texts/shell.js'
+import { ownCommand } from '../texts/shell.js'
 import type { Checked, CheckedGroup } from './settings.js'
 
 /** What `check` prints, after others have been asked that have to be. */
@@ -41,7 +41,7 @@ export function checkedInWords(checked: Checked & { file: string }): string {
     ...section('Left out or changed:', notes.map(inLine)),
     ...section('Probably mistakes:', warnings.map(inLine)),
     ...section(
-      `Clients see only a part of these servers (mcp-bridge probe <name> --config ${quoted(file)} lists it):`,
+      `Clients see only a part of these servers (${ownCommand('probe', [...chosen.keys()][0] ?? '', '--config', file)} lists it):`,
       [...chosen].map(([name, words]) => `${name}: ${words}`),
     ),
     '',

@@ -243,7 +243,7 @@ export const COMMANDS = {
     about: 'no longer trust a key',
     words: 2,
     flags: TRUST,
-    examples: [['By the id that trust list shows', 'mcp-bridge trust key remove acme.example <id>']],
+    examples: [['By the id that trust list shows', 'mcp-bridge trust key remove acme.example NzbLsXh8uDCc']],
   },
   login: {
     usage: '<server>',

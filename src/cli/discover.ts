@@ -46,7 +46,10 @@ export async function look(
   }
   const found = await discover(targets, discovery.parts, told, await discovery.own())
   if (output.terminal) output.err('\r\u001b[K')
-  const servers = found.servers.map((one) => ({ ...one, verdict: withFlags(one.verdict, { settings, ...one }) }))
+  const servers = found.servers.map((one) => ({
+    ...one,
+    verdict: withFlags(one.verdict, { settings, config: discovery.config, ...one }),
+  }))
   return { ...found, servers }
 }
 

@@ -42,6 +42,8 @@ export interface Circumstances {
   /** The address of the only server. Undefined for programs, because their arguments may be secret. */
   target?: string | undefined
   platform?: NodeJS.Platform
+  /** The command that probes the same server; undefined if it may have secrets. */
+  probe?(): string | undefined
 }
 
 /** Most characters of a foreign line. */
@@ -97,10 +99,11 @@ export function inFields({ event, why, next, fields }: CliError): LogFields {
   return { event, ...('issues' in fields ? {} : { why }), ...(next !== undefined && { next }), ...fields }
 }
 
-function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
+function ofServer(fault: Fault, { probing, target, probe }: Circumstances): CliError {
   const { next, ...known } = failureFields(fault, probing)
   const shown = isOfSignIn(fault) ? 'what the server requires' : 'which step fails'
-  const further = `${probing ? '' : `mcp-bridge probe <server> shows ${shown}. `}--log-level debug shows more.`
+  const command = probing ? undefined : probe?.()
+  const further = `${command === undefined ? '' : `${command} shows ${shown}. `}--log-level debug shows more.`
   return {
     code: EXIT.failed,
     event: 'server_unavailable',

@@ -156,7 +156,7 @@ const FLAG_HABITS: Readonly<Record<string, Habit>> = {
   ...named(
     'r',
     ['devicecode'],
-    'sign in beforehand with mcp-bridge login <server>, which also works over SSH and in containers',
+    'sign in beforehand with mcp-bridge login https://mcp.example.com/mcp, which also works over SSH and in containers',
   ),
   ...named('r', ['callbackpath'], 'write --redirect-uri http://localhost:8765/callback'),
   ...named('r', ['authsuccessurl', 'useidtoken'], NOTHING),
@@ -221,8 +221,8 @@ export function insteadOf(flag: string, value: string | undefined): string | und
   return `${whose}: ${typeof here === 'string' ? here : here(value ?? '')}`
 }
 
-const LISTS = 'mcp-bridge probe <server> lists what a server offers'
-const SERVES = 'leave it out: mcp-bridge <server> serves'
+const LISTS = 'mcp-bridge probe https://example.com/mcp lists what a server offers'
+const SERVES = 'leave it out: mcp-bridge https://example.com/mcp serves'
 
 /** Equivalents of words that people try as commands. None of them is a server program. */
 const WORD_HABITS: Readonly<Record<string, string>> = {
@@ -253,22 +253,24 @@ const WORD_HABITS: Readonly<Record<string, string>> = {
   test: LISTS,
   doctor: LISTS,
   init: `mcp-bridge wrap puts the bridge in front of the servers of a client; a configuration file is described in ${DOCUMENTS}config-files.md`,
-  install: 'mcp-bridge wrap <client> puts the bridge in front of the servers of a client',
-  add: 'mcp-bridge wrap <client> puts the bridge in front of the servers of a client',
-  setup: 'mcp-bridge wrap <client> puts the bridge in front of the servers of a client',
-  remove: 'mcp-bridge unwrap <client> takes the bridge out again',
-  uninstall: 'mcp-bridge unwrap <client> takes the bridge out again',
+  install:
+    'mcp-bridge wrap claude-desktop puts the bridge in front of the servers of a client; mcp-bridge wrap lists the clients',
+  add: 'mcp-bridge wrap claude-desktop puts the bridge in front of the servers of a client; mcp-bridge wrap lists the clients',
+  setup:
+    'mcp-bridge wrap claude-desktop puts the bridge in front of the servers of a client; mcp-bridge wrap lists the clients',
+  remove: 'mcp-bridge unwrap claude-desktop takes the bridge out again; mcp-bridge wrap lists the clients',
+  uninstall: 'mcp-bridge unwrap claude-desktop takes the bridge out again; mcp-bridge wrap lists the clients',
   stop: 'end the process: mcp-bridge stops on SIGTERM and on Ctrl-C',
   restart: 'end the process and start it again; a changed configuration file is read without that',
   reload: 'a changed configuration file is read by itself, and on SIGHUP',
   logs: 'mcp-bridge tail follows the calls of a bridge that runs with --inspect',
   log: 'mcp-bridge tail follows the calls of a bridge that runs with --inspect',
   watch: 'mcp-bridge tail follows the calls of a bridge that runs with --inspect',
-  find: 'mcp-bridge discover <where> finds servers',
-  search: 'mcp-bridge discover <where> finds servers',
-  signin: 'write mcp-bridge login <server>',
-  approve: 'write mcp-bridge trust approve <server>',
-  pin: 'write mcp-bridge trust pin <server>',
+  find: 'mcp-bridge discover example.com finds the servers of a host',
+  search: 'mcp-bridge discover example.com finds the servers of a host',
+  signin: 'write mcp-bridge login https://mcp.example.com/mcp',
+  approve: 'write mcp-bridge trust approve https://mcp.example.com/mcp',
+  pin: 'write mcp-bridge trust pin mcp.example.com',
 }
 
 /** The equivalent of a word tried as a command; undefined for other words. */

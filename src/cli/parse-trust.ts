@@ -30,11 +30,11 @@ export function parseTrust(
   return { action: trustAction(), trustStore }
 
   function trustAction(): TrustAction {
-    const { usage } = rowOf(command)
+    const { usage, examples } = rowOf(command)
     const [first, second] = words
     if (command === 'trust list') return { do: 'list', json: flags.json ?? false }
     if (first === undefined || (usage.includes(' ') && second === undefined))
-      throw new UsageError(`${command} needs ${usage}: mcp-bridge ${command} ${usage}`, command)
+      throw new UsageError(`${command} needs ${usage}, as in ${examples[0]?.[1]}`, command)
     switch (command) {
       case 'trust approve': {
         const tools = flags.tools === undefined ? ['*'] : [...flags.tools, ...words.slice(1)]

@@ -64,12 +64,15 @@ const HOST_AND_PORT = /^(?:localhost|[\w-]+(?:\.[\w-]+)+|\[[\da-f:]+\]):\d+(?![^
 /** The address or the process id of a bridge. */
 const IS_BRIDGE = /^(?:https?:\/\/|unix:|\d+$)/
 
+/** A scheme with a mistake. No field of a filter begins so. */
+const MISTYPED = /^h?t{1,3}ps?:|^h?t{1,2}p?s?:\/\//i
+
 /** The error about a word in place of the address of a bridge. */
 function notABridge(word: string, command: CommandName): UsageError {
   const hint = HOST_AND_PORT.test(word)
-    ? `begin it with http://, as in http://${word}`
-    : 'give that of a bridge, as http://127.0.0.1:8080, or the process id of one on stdio'
-  return new UsageError(`${JSON.stringify(word)} is not an address: ${hint}`, command)
+    ? `: begin it with http://, as in http://${word}`
+    : addressHint(word) || ': give that of a bridge, as http://127.0.0.1:8080, or the process id of one on stdio'
+  return new UsageError(`${JSON.stringify(word)} is not an address${hint}`, command)
 }
 
 /** Whether errors are for people rather than JSON for a log, judged from possibly invalid arguments. */
@@ -105,7 +108,7 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     case 'replay': {
       const [file, ...others] = words
       if (file === undefined)
-        throw new UsageError('replay needs a file: mcp-bridge replay calls.json <server>', command)
+        throw new UsageError('replay needs a file: mcp-bridge replay calls.json https://example.com/mcp', command)
       return { kind: 'replay', file, settings: asked({ ...given, words: others }, sources), json }
     }
     case 'check':
@@ -124,7 +127,8 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     }
     case 'tail': {
       const [first = '', ...others] = words
-      if (HOST_AND_PORT.test(first)) throw notABridge(first, command)
+      if (HOST_AND_PORT.test(first) || (MISTYPED.test(first) && !IS_BRIDGE.test(first)))
+        throw notABridge(first, command)
       const isTarget = IS_BRIDGE.test(first)
       const filter = (isTarget ? others : words).join(' ')
       return {

@@ -19,6 +19,7 @@ import type { Verdict } from '../upstream/era/verdict.js'
 import { announce, report } from './announce.js'
 import { collectLessOften } from './garbage.js'
 import { inspectorAddress } from './inspector-address.js'
+import { configOf } from './own-command.js'
 import { type Command, parseCommand } from './parse.js'
 import { type Program, sourcesOf } from './program.js'
 import type { RecordingFile } from './record.js'
@@ -95,7 +96,7 @@ export async function serve(
     })
   const recorder = inspector?.recorder ?? recording?.recorder
   const context = { log, version, env, metrics, tracer: tracing?.tracer, names, replicas, signIn, inspector, recorder }
-  const found = await finding(settings, context, listen.kind === 'stdio')
+  const found = await finding(settings, context, { onPipe: listen.kind === 'stdio', config: configOf(program) })
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
   const stop = stopper(bridge, program, { tracing, found, recording, onPipe: listen.kind === 'stdio' })
@@ -259,11 +260,15 @@ function reload(
 }
 
 /** Starts discovery, if configured. A pipe has a single server, so that must be found before the start. */
-async function finding(settings: Settings, context: BridgeContext, onPipe: boolean): Promise<FoundServers | undefined> {
+async function finding(
+  settings: Settings,
+  context: BridgeContext,
+  { onPipe, config }: { onPipe: boolean; config: string | undefined },
+): Promise<FoundServers | undefined> {
   if (settings.discover.length === 0) return undefined
   const { FoundServers } = await import('../discovery/found-servers.js')
   const { discoveryHost } = await import('../bridge/discovery-host.js')
-  const host = discoveryHost(context)
+  const host = discoveryHost(context, config)
   const found = new FoundServers({ settings, host, sources: sourcesOf(context) })
   context.log.info({ event: 'search_started', where: settings.discover }, 'looking for servers')
   await (onPipe ? found.look() : within(found.look(), FINDING))

@@ -1,5 +1,4 @@
 /** Signs in to servers and out of them, with the process's browser, terminal and token store. */
-import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Bridge } from '../bridge/bridge.js'
 import type { Mount } from '../bridge/mount.js'
@@ -7,10 +6,8 @@ import { browserOf, type Settings } from '../config/settings.js'
 import { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
 import { type SignInParts, signInParts } from '../oauth/parts.js'
-import { quoted } from '../texts/shell.js'
-import { readArguments } from './arguments.js'
 import type { SignInTarget } from './auth.js'
-import type { Flags } from './flags.js'
+import { flagsOf, loginWords } from './own-command.js'
 import { type Program, quietLog } from './program.js'
 
 /** Signs in to the one server of the settings. Rejects with a Fault. */
@@ -62,8 +59,7 @@ export function signInFor(
   settings: Settings | undefined,
   { store, log = quietLog(program), hint = '' }: { store?: string | undefined; log?: Log; hint?: string } = {},
 ): SignInParts {
-  const { config, 'token-store': folder } = flagsOf(program)
-  const stored = folder === undefined ? '' : ` --token-store ${quoted(resolve(folder))}`
+  const { config } = flagsOf(program)
   return {
     ...signInParts({
       folder: store ?? settings?.oauth.store,
@@ -80,18 +76,10 @@ export function signInFor(
       onDegraded: (why) =>
         log.warn({ event: 'tokens_not_stored', why }, 'cannot store tokens; they are lost when the process ends'),
     }),
-    // What comes after "mcp-bridge login", from any folder. A server given by its address has no name in a file.
-    loginName: (name, url) =>
-      (config === undefined ? quoted(url.split('?', 1)[0] as string) : `${name} --config ${quoted(resolve(config))}`) +
-      stored,
-  }
-}
-
-/** The flags of the program; none if they are invalid, which another place reports. */
-function flagsOf({ argv, env }: Program): Flags {
-  try {
-    return readArguments(argv, env).flags
-  } catch {
-    return {}
+    // What a search has found is not in the file.
+    loginName: (name, url) => {
+      const isFound = settings !== undefined && settings.discover.length > 0 && !(name in settings.mcpServers)
+      return loginWords(program, name, url, config !== undefined && !isFound)
+    },
   }
 }

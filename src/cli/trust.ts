@@ -21,6 +21,8 @@ export interface TrustContext {
   /** Makes the discovery for settings. */
   discovering(settings: Settings): Discovery
   output: CommandOutput
+  /** The command that lists the trust store. */
+  list: string
 }
 
 /** The command cannot be carried out. */
@@ -59,7 +61,7 @@ async function act(action: TrustAction, context: TrustContext): Promise<void> {
     case 'pin':
       return pin(action, store, context)
     case 'revoke': {
-      const approval = approvalOf(action.server, store.list().approvals)
+      const approval = approvalOf(action.server, store.list().approvals, context.list)
       await store.revoke(approval.endpoint)
       return output.out(`${approval.name} (${approval.endpoint}) is no longer approved.\n`)
     }
@@ -81,7 +83,7 @@ async function act(action: TrustAction, context: TrustContext): Promise<void> {
     case 'key remove': {
       const { publisher, id } = action
       if (!(await store.removeKey(publisher, id)))
-        throw new CannotError(`${publisher} has no key ${id}: see mcp-bridge trust list`)
+        throw new CannotError(`${publisher} has no key ${id}: see ${context.list}`)
       return output.out(`The key ${id} of ${publisher} is no longer trusted.\n`)
     }
   }
@@ -114,7 +116,7 @@ async function approve(
     until,
     list: meeting.tools,
   })
-  const after = withFlags(discovery.parts.judge(facts), { settings, ...one })
+  const after = withFlags(discovery.parts.judge(facts), { settings, config: discovery.config, ...one })
   const which = tools.includes('*')
     ? 'All of its tools, as they are now'
     : `Of its tools, as they are now, ${tools.join(' ')}`
@@ -211,12 +213,12 @@ function originOf(server: string): string {
   }
 }
 
-function approvalOf(server: string, approvals: readonly Approval[]): Approval {
+function approvalOf(server: string, approvals: readonly Approval[], list: string): Approval {
   const meant = meaningIn(server)
   const endpoint = meant?.kind === 'server' ? canonical(meant.finding.endpoint) : undefined
   const named = approvals.filter((one) => one.endpoint === endpoint || one.name === server || one.endpoint === server)
   const [only, ...others] = named
-  if (!only) throw new CannotError(`"${printable(server)}" is not approved: see mcp-bridge trust list`)
+  if (!only) throw new CannotError(`"${printable(server)}" is not approved: see ${list}`)
   if (others.length > 0)
     throw new CannotError(
       `several servers have this name; give the address of one: ${named.map(({ endpoint }) => endpoint).join(', ')}`,

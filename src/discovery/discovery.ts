@@ -121,6 +121,11 @@ export class Discovery {
     }
   }
 
+  /** The configuration file of the program, for commands that it advises. */
+  get config(): string | undefined {
+    return this.#options.host.config
+  }
+
   /** The servers of the configuration, as findings. */
   async own(): Promise<Findings> {
     const found = new Findings()

@@ -226,7 +226,7 @@ export class FoundServers {
         const now = trustStatus(tools)
         // Without a handshake the server has not been compared with its manifest.
         if (now.state === 'trusted' && !known.facts.handshake) return UNMET
-        return withFlags(now, { settings: this.#options.settings, ...known })
+        return withFlags(now, { settings: this.#options.settings, config: this.#options.host.config, ...known })
       },
       now: timing?.now,
       readOnly: this.#options.settings.readOnlyTools,

@@ -21,6 +21,8 @@ export interface DiscoveryHost {
   log: Log
   /** The environment of the process. */
   env: Readonly<Record<string, string | undefined>>
+  /** The configuration file of the program, for commands that it advises; undefined if it has none. */
+  config?: string | undefined
   /** Receives events for metrics and the inspector. */
   observe?: Observe | undefined
   /** Records a change of trust in a server. */

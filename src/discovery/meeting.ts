@@ -54,7 +54,7 @@ export function accountsOf(
   if (!signIn || endpoint.kind !== 'http' || !('url' in entry)) return undefined
   if (isOwn) return host.accountsOf(name, entry, all, signIn, isModern)
   if (isConfigured(candidate)) {
-    const loginName = `${name} --config ${quoted(from)}`
+    const loginName = `${quoted(name)} --config ${quoted(from)}`
     return host.accountsOf(name, entry, all, signIn, isModern, { loginName })
   }
   const { allowed, allowLoopback } = guard

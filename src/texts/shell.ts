@@ -20,6 +20,11 @@ export function quoted(text: string, shell = HERE): string {
   return BARE[shell].test(text) ? text : inQuotes(text, shell)
 }
 
+/** A command of this program, which people can paste. */
+export function ownCommand(...words: readonly string[]): string {
+  return ['mcp-bridge', ...words.map((word) => quoted(word))].join(' ')
+}
+
 /** The text in single quotes, in which shells replace nothing. */
 export function inQuotes(text: string, shell: Shell): string {
   return `'${text.replaceAll(SINGLE_QUOTES[shell], (quote) => (shell === 'sh' ? `'\\''` : quote + quote))}'`

@@ -23,8 +23,9 @@ export interface OperatorAdvice {
 /** Most characters of the last words of a program. */
 const WORDS = 300
 
-const CREDENTIAL =
-  'The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login <server>.'
+/** The end of advice about a credential, for a server that is known by no name. */
+const SIGN_IN = ', or sign in with mcp-bridge login <server>'
+const CREDENTIAL = `The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry${SIGN_IN}.`
 const HOST = 'If it says that it does not allow this host, use the host name that it allows, such as localhost.'
 const PATH = 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.'
 const ITS_LOG = 'The server, or a proxy before it, has failed. Look for the reason in its own log.'
@@ -60,8 +61,8 @@ export const BY_MESSAGE = {
   ' instead of a message': PATH,
 } as const
 
-/** The known facts of a failure, and the next step. */
-export function adviceOn(fault: Fault): OperatorAdvice {
+/** The known facts of a failure, and the next step. `login`: what comes after "mcp-bridge login" for its server, if one can sign in there. */
+export function adviceOn(fault: Fault, login?: string): OperatorAdvice {
   const refusal = refusalIn(fault)
   if (!refusal) {
     const next = nextIn(fault) ?? nextByStderr(fault) ?? nextByMessage(fault)
@@ -72,7 +73,8 @@ export function adviceOn(fault: Fault): OperatorAdvice {
   const location = status >= 300 && status < 400 ? address(refusal.location) : undefined
   if (location !== undefined)
     return { status, location, next: `The server redirects: use the address ${location} instead.` }
-  const next = BY_STATUS[status] ?? (status >= 500 ? ITS_LOG : undefined)
+  const signIn = login === undefined ? '' : `, or sign in with mcp-bridge login ${login}`
+  const next = BY_STATUS[status]?.replace(SIGN_IN, () => signIn) ?? (status >= 500 ? ITS_LOG : undefined)
   const said = saidIn(refusal)
   return { status, ...(said !== undefined && { said }), ...(next !== undefined && { next }) }
 }

@@ -26,7 +26,10 @@ t.test('U2: login at a server without a sign-in explains that, and exits with 1'
     t.equal(progress, `Signing in to ${name} …`)
     t.ok(said.startsWith(`mcp-bridge: "${name}" answers without a sign-in, so it needs none: start the bridge, `), said)
     t.match(said, /, and clients can use it\. If some of its tools require one: \S/)
-    t.match(next, /^ {2}mcp-bridge probe <server> shows what the server requires\./)
+    const [, probing = ''] = /^ {2}(mcp-bridge probe .*) shows what the server requires\./.exec(next ?? '') ?? []
+    const [server = ''] = args
+    const file = args.length > 1 ? ` --config ${config}` : ''
+    t.match(probing, new RegExp(`^mcp-bridge probe ${server}${file} --token-store `))
   }
 })
 

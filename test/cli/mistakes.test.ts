@@ -52,7 +52,7 @@ const ARGUMENTS: [argv: string[], said: string][] = [
   [['--listen', ':8080', ADDRESS], 'did you mean http://127.0.0.1:8080/mcp?'],
   [['probe', 'localhost:3000'], 'did you mean http://localhost:3000/mcp?'],
   [['login', 'mcp.example.com/mcp'], 'did you mean https://mcp.example.com/mcp?'],
-  [['call', 'weather'], 'mcp-bridge probe <server> lists what a server offers'],
+  [['call', 'weather'], 'mcp-bridge probe https://example.com/mcp lists what a server offers'],
   [['run', 'npx'], 'put the program of the server last'],
   [
     ['sh', 'server', '--listen', 'http://127.0.0.1:1/mcp'],
@@ -209,7 +209,10 @@ t.test('U2: a server that cannot be used gets the next step of docs/troubleshoot
     t.match(inWords(shown), next)
     t.match(inFields(shown)['next'], next)
   }
-  const other = cliErrorOf(new Fault('authFailed', 'The server exited with code 3'), { probing: false })
+  const other = cliErrorOf(new Fault('authFailed', 'The server exited with code 3'), {
+    probing: false,
+    probe: () => 'mcp-bridge probe x',
+  })
   t.match(inFields(other)['next'], /^mcp-bridge probe/, 'not a failure of the channel')
 })
 

@@ -58,7 +58,7 @@ const facts = (changes: Partial<Facts> = {}): Facts => ({
 const pinned = (changes: object = {}) => ({ pin: { pins: [PIN, BACKUP], matched: true, ...changes } })
 
 type Expected = Partial<Omit<TrustVerdict, 'reason'>> & { reason?: RegExp }
-const approve = 'mcp-bridge trust approve weather'
+const approve = `mcp-bridge trust approve ${ENDPOINT}`
 
 const cases: [name: string, facts: Facts, trust: Trust, expected: Expected][] = [
   [
@@ -277,7 +277,7 @@ const cases: [name: string, facts: Facts, trust: Trust, expected: Expected][] = 
     'another key than the pinned one',
     facts(pinned({ matched: false })),
     trust({ pins: [PIN, BACKUP] }),
-    { state: 'refused', remedy: 'mcp-bridge trust pin weather' },
+    { state: 'refused', remedy: `mcp-bridge trust pin ${ORIGIN}` },
   ],
   [
     'another key than the pinned one, signed and approved',
@@ -442,7 +442,7 @@ t.test('a list that was requested before an approval does not count', async (t) 
 })
 
 t.test('quotes a name that a shell would split', async (t) => {
-  const { remedy } = judge(facts({ name: "x'; rm -rf $HOME" }), trust(), NOW)
+  const { remedy } = judge(facts({ name: "x'; rm -rf $HOME", endpoint: `${ENDPOINT}?key=secret` }), trust(), NOW)
   t.equal(remedy, `mcp-bridge trust approve 'x'\\''; rm -rf $HOME'`)
 })
 

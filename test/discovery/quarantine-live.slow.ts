@@ -68,7 +68,11 @@ async function refusals(t: Test, client: Client): Promise<void> {
     const said = JSON.stringify(message)
     if (method === 'tools/call') {
       t.equal(message.result?.['isError'], true, `${method} is refused in its result`)
-      t.match(said, /was not sent to[\s\S]*mcp-bridge trust approve found/, 'and says how to allow it')
+      t.match(
+        said,
+        /was not sent to[\s\S]*mcp-bridge trust approve https:\/\/found\.example\/mcp/,
+        'and says how to allow it',
+      )
     } else t.ok(message.error, `${method} is refused`)
   }
 }

@@ -10,6 +10,7 @@ import { FormatError, readJson } from '../../formats/document.js'
 import { readNamed } from '../../net/readable.js'
 import { amongNames, nearest } from '../../texts/nearest.js'
 import { printable } from '../../texts/printable.js'
+import { ownCommand } from '../../texts/shell.js'
 import type { Program } from '../program.js'
 import { UsageError } from '../usage-error.js'
 import { CLIENTS, filesOf, layoutOf, type WrappableClient } from './clients.js'
@@ -277,7 +278,8 @@ function listing(machine: Machine): string {
       ]),
   )
   if (found.length === 0) return `No client was found on this machine. mcp-bridge knows ${idList()}.\n`
-  const next = 'mcp-bridge wrap <client> [<server>] puts the bridge in front of their servers.'
+  const [one] = CLIENTS.filter((client) => filesOf(client, machine).some(({ path }) => existsSync(path)))
+  const next = `${ownCommand('wrap', one?.id ?? '')} puts the bridge in front of its servers.`
   return `${[...found, '', next].join('\n')}\n`
 }
 

@@ -6,7 +6,7 @@
 
 import type { ToolList, TrustStatus } from '../../ports/trust-status.js'
 import { printable } from '../../texts/printable.js'
-import { quoted } from '../../texts/shell.js'
+import { ownCommand } from '../../texts/shell.js'
 import { canonical, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import type { ManifestServer } from '../manifest.js'
 import { LEEWAY, type Untrusted, type Verification } from './jws.js'
@@ -68,7 +68,9 @@ const DEFAULT_HINTS: Readonly<Record<string, boolean>> = {
 /** The verdict on a server, by the facts, the trust store and the time (milliseconds since 1970). */
 export function judge(facts: Facts, trust: Trust, now: number): TrustVerdict {
   const { name, endpoint, origin, manifest, pin, tools } = facts
-  const approving = `mcp-bridge trust approve ${quoted(name)}`
+  // A name alone does not say where the server is found. A query may be secret.
+  const server = facts.kind === 'http' && !endpoint.includes('?') ? endpoint : name
+  const approving = ownCommand('trust', 'approve', server)
   const pins = origin === undefined ? undefined : trust.pinsOf(origin)
   const signed = manifest?.verification.trusted ? manifest.verification : undefined
   const bound = signed
@@ -86,7 +88,7 @@ export function judge(facts: Facts, trust: Trust, now: number): TrustVerdict {
   if (pin?.matched === false)
     return verdict('refused', `${origin} shows another key than the pinned one: it may be another server`, {
       missing: 'a connection to the pinned key',
-      remedy: `mcp-bridge trust pin ${quoted(name)}`,
+      remedy: ownCommand('trust', 'pin', origin ?? server),
     })
   if (facts.configured) return verdict('trusted', 'it is in the configuration', { by: 'configuration' })
   if (facts.kind === 'stdio')
@@ -164,8 +166,8 @@ function manifestProblem(
   if (!verification.trusted) {
     const { reason, message } = verification
     if (HARMLESS.has(reason)) return undefined
-    const publisher = quoted(verification.manifest?.publisher ?? '<publisher>')
-    return because(message, reason === 'unknown-key' ? `mcp-bridge trust key add ${publisher} '<file>'` : '')
+    const publisher = verification.manifest?.publisher ?? '<publisher>'
+    return because(message, reason === 'unknown-key' ? ownCommand('trust', 'key', 'add', publisher, '<file>') : '')
   }
   const { publisher, keyId, expires } = verification
   if (!trust.keysOf(publisher).some(({ id }) => id === keyId))

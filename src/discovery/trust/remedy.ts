@@ -8,12 +8,17 @@ import type { Candidate } from '../candidate.js'
 export interface RemedyContext {
   settings: Pick<Settings, 'discoverAllow' | 'discoverLoopback' | 'trustStore'>
   candidate: Pick<Candidate, 'endpoint'>
+  /** The configuration file of the program, if it has one. */
+  config?: string | undefined
   /** The manifest of the server, if it has one. */
   manifest?: { url: string } | undefined
 }
 
 /** The trust status, with a command that works as it is. */
-export function withFlags<T extends TrustStatus>(trustStatus: T, { settings, candidate, manifest }: RemedyContext): T {
+export function withFlags<T extends TrustStatus>(
+  trustStatus: T,
+  { settings, candidate, config, manifest }: RemedyContext,
+): T {
   const { endpoint } = candidate
   if (trustStatus.remedy === '' || endpoint.kind !== 'http') return trustStatus
   const { discoverAllow, discoverLoopback, trustStore } = settings
@@ -27,6 +32,10 @@ export function withFlags<T extends TrustStatus>(trustStatus: T, { settings, can
         ...(discoverLoopback ? ['--discover-loopback'] : []),
         ...discoverAllow.flatMap((one) => ['--discover-allow', one]),
       ]
+  const file = config === undefined ? [] : ['--config', config]
   const store = trustStore === undefined ? [] : ['--trust-store', trustStore]
-  return { ...trustStatus, remedy: [trustStatus.remedy, ...[...flags, ...store].map((word) => quoted(word))].join(' ') }
+  return {
+    ...trustStatus,
+    remedy: [trustStatus.remedy, ...[...flags, ...file, ...store].map((word) => quoted(word))].join(' '),
+  }
 }

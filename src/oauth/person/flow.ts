@@ -25,8 +25,6 @@ export interface Person {
 
 /** The sign-in, and what it needs. */
 export interface FlowOptions extends StepsOptions {
-  /** The argument of `mcp-bridge login` for the server; by default its name. */
-  loginName?: string | undefined
   found: Found
   /** The access token to be replaced. */
   known: string | undefined

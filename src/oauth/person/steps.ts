@@ -37,6 +37,8 @@ export type FlowLog = Pick<Log, 'info' | 'warn'>
 export interface StepsOptions {
   /** The server's name, for people. */
   server: string
+  /** The argument of `mcp-bridge login` for the server; by default its name. */
+  loginName?: string | undefined
   store: TokenStore
   key: string
   holder: Holder
@@ -73,12 +75,12 @@ export class Steps {
 
   /** Rejects with a Fault if a recurring failure has begun too many sign-ins. */
   async checkRate(): Promise<void> {
-    const { store, key, now, server } = this.#options
+    const { store, key, now, server, loginName = server } = this.#options
     const began = (await store.read(key))?.began ?? []
     if (began.filter((moment) => moment + RATE.within > now()).length < RATE.most) return
     throw new Fault(
       'signInRequired',
-      `Signing in to ${quoted(server)} was started ${RATE.most} times in 5 minutes. Sign in with "mcp-bridge login"`,
+      `Signing in to ${quoted(server)} was started ${RATE.most} times in 5 minutes. Sign in with mcp-bridge login ${loginName}`,
     )
   }
 
