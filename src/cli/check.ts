@@ -38,6 +38,12 @@ export function checkedInWords(checked: Checked & { file: string }): string {
   return [
     `${file} is valid: ${count}${whose}.`,
     ...section('Served together:', groups.map(groupInWords)),
+    // No server is asked here, so the size of the lists is not known.
+    ...(groups.some(({ members }) => members.length > 1)
+      ? [
+          `What clients see of them, and how many tokens of a model that takes: ${ownCommand('probe', '--config', file)}`,
+        ]
+      : []),
     ...section('Left out or changed:', notes.map(inLine)),
     ...section('Probably mistakes:', warnings.map(inLine)),
     ...section(

@@ -207,6 +207,13 @@ t.test('check --json says what is in a file, or what is wrong with it', async (t
     warnings: [],
     chosen: { b: 'tools x' },
   })
+  const [, probing = ''] =
+    /tokens of a model that takes: (.*)$/m.exec((await run(t, ['check', '--config', file])).stdout) ?? []
+  t.match(
+    parseCommand(wordsOf(probing).slice(1), {}),
+    { kind: 'probe' },
+    'no server is asked, so it says what asks them',
+  )
   const wrong = temporaryFile(t, 'mcp.json', { mcpServers: { a: { url: 'http:/x' } }, audit: true })
   const said = await run(t, ['check', '--config', wrong, '--json'])
   t.equal(said.code, 78)
