@@ -97,6 +97,7 @@ const LANES: readonly Lane[] = [
     inBand: false,
     async start(t, broken, own) {
       const started = await withModernServer(t, broken, own)
+      await call(started.url, 'tools/list')
       return { ...started, act: asModern(started) }
     },
   },
