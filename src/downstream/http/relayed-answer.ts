@@ -3,6 +3,7 @@
  * answer.
  */
 import { Readable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import type { DoubtfulAnswer } from '../../protocol/upstream.js'
 import { Ending } from '../../rpc/ending.js'
 import { hasLineEnd } from '../../rpc/event-length.js'
@@ -156,7 +157,9 @@ export function awaitFirst(
       if (length > 0) events.unshift(Buffer.concat(chunks, length))
     }
     events.off('error', onError)
-    then(error, answer, hasEnded ? Readable.from(chunks) : events)
+    // What came before a break passes: the client can resume after the ids in it.
+    if (error && length > 0) then(undefined, undefined, Readable.from(brokenOff(chunks, error), { highWaterMark: 1 }))
+    else then(error, answer, hasEnded ? Readable.from(chunks) : events)
   }
   const onData = (chunk: Buffer) => {
     chunks.push(chunk)
@@ -175,6 +178,13 @@ export function awaitFirst(
   const onClose = () => done(new Error('The connection was closed before the stream ended'))
   const timer = setTimeout(() => done(undefined), FIRST_WITHIN)
   events.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
+}
+
+/** The chunks, and the break once they have been passed on: a stream that breaks forgets what has not been read or sent. */
+async function* brokenOff(chunks: readonly Buffer[], error: Error): AsyncGenerator<Buffer> {
+  yield* chunks
+  await setImmediate()
+  throw error
 }
 
 /** Bytes that are remembered. */
