@@ -48,7 +48,7 @@ t.test('11.30 prints a refusal over HTTP with the address, the status and what t
       t.match(stderr, next, name)
       t.notMatch(
         stderr,
-        /canary|probe <server>|^\s+at /m,
+        /canary|mcp-bridge probe|^\s+at /m,
         `${name}: no secret, no advice to do the same again, no stack`,
       )
     }),
@@ -159,7 +159,7 @@ t.test('11.23 gives up a silent server after timeouts.probe, and prints what it 
   t.equal(code, 1)
   t.match(stderr, /waits up to 1\.5 s for server\/discover, then up to 1\.5 s for initialize/)
   t.match(stderr, /The server "silent" is not available: No answer to initialize in 1500 ms/)
-  t.notMatch(stderr, /probe <server>/)
+  t.notMatch(stderr, /mcp-bridge probe/)
 })
 
 function fileWith(t: Test, text: string): string {

@@ -155,7 +155,10 @@ for (const era of ['modern', 'legacy'] as const) {
       const bridge = await bridgeOf(t, url)
       const ask = await open(bridge.url)
       const act = (name: string) => ask('tools/call', { name, arguments: {} })
-      const refused = { isError: true, content: [{ text: /mcp-bridge trust approve http\S+/ }] }
+      const refused = {
+        isError: true,
+        content: [{ text: new RegExp(`mcp-bridge trust approve ${url.replaceAll('.', '\\.')}( |$)`, 'm') }],
+      }
       const done = { content: [{ text: 'done' }] }
 
       t.match(await ask('tools/list'), { tools: [READ, { ...DELETE_ALL, _meta: { [MARK]: {} } }] })
