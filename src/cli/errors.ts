@@ -102,8 +102,9 @@ export function inFields({ event, why, next, fields }: CliError): LogFields {
 function ofServer(fault: Fault, { probing, target, probe }: Circumstances): CliError {
   const { next, ...known } = failureFields(fault, probing)
   const shown = isOfSignIn(fault) ? 'what the server requires' : 'which step fails'
-  const command = probing ? undefined : probe?.()
-  const further = `${command === undefined ? '' : `${command} shows ${shown}. `}--log-level debug shows more.`
+  // The words of a program may be secret, so they are not repeated.
+  const command = probe?.() ?? 'mcp-bridge probe with the same words'
+  const further = `${probing ? '' : `${command} shows ${shown}. `}--log-level debug shows more.`
   return {
     code: EXIT.failed,
     event: 'server_unavailable',
