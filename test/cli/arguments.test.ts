@@ -135,7 +135,7 @@ t.test(
       [['prob', 'https://x/mcp'], /did you mean probe\?/],
       [['./some-server'], /nor a program on this machine/],
       [['example.com/mcp'], /"example\.com\/mcp" is not an address: did you mean https:\/\/example\.com\/mcp\?/],
-      [['config/mcp.json'], /needs --config: --config config\/mcp\.json/],
+      [['config/mcp.json'], /needs --config: mcp-bridge --config config\/mcp\.json/],
       [['--upstraem', 'some-server'], /unknown flag --upstraem: did you mean --upstream\?/],
     ]
     for (const [argv, said] of refused) t.throws(() => readArguments(argv, env), { message: said })
