@@ -85,7 +85,7 @@ export const COMMANDS = {
   },
   status: {
     usage: '[<bridge>]',
-    about: 'show the bridges that run on this machine, and the state of their servers',
+    about: 'show the bridges of this machine and their servers',
     words: 1,
     flags: ['config', 'listen', 'admin', 'token', 'token-file', 'json'],
     details: [

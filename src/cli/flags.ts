@@ -44,7 +44,7 @@ export const FLAGS = {
     value: '<file>',
     once: 'write all servers into one file',
     about:
-      'Configuration file: JSON with "mcpServers", or the file of Claude Desktop, VS Code, Cursor, Windsurf, Gemini CLI, opencode, Zed or Codex. Flags win over it.',
+      'JSON file with "mcpServers", or the file of Claude Desktop, VS Code, Cursor, Windsurf, Gemini CLI, opencode, Zed or Codex. Flags win over it.',
     example: '--config mcp.json',
   },
   server: {

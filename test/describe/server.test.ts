@@ -114,7 +114,7 @@ t.test('check shows what clients see of a server, and which rewritten tools are 
   t.ok(
     said.endsWith(
       [
-        `Clients see only a part of these servers (mcp-bridge probe <name> --config ${file} lists it):`,
+        `Clients see only a part of these servers (mcp-bridge probe some --config ${file} lists it):`,
         '  some: tools get_* but not *_admin; prompts (none); all resources but not file:*; rewritten: get_x as x, put_x',
         '  short: tools search',
         '',
