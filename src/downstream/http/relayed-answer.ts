@@ -3,7 +3,6 @@
  * answer.
  */
 import { Readable } from 'node:stream'
-import { setImmediate } from 'node:timers/promises'
 import type { DoubtfulAnswer } from '../../protocol/upstream.js'
 import { Ending } from '../../rpc/ending.js'
 import { hasLineEnd } from '../../rpc/event-length.js'
@@ -183,7 +182,7 @@ export function awaitFirst(
 /** The chunks, and the break once they have been passed on: a stream that breaks forgets what has not been read or sent. */
 async function* brokenOff(chunks: readonly Buffer[], error: Error): AsyncGenerator<Buffer> {
   yield* chunks
-  await setImmediate()
+  await new Promise(setImmediate)
   throw error
 }
 
