@@ -23,7 +23,7 @@ const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
     2,
     /"trust aprove" is not a command: did you mean trust app/,
   ],
-  ['a file without --config', ['mcp.json'], 2, /a configuration file needs --config: --config mcp\.json/],
+  ['a file without --config', ['mcp.json'], 2, /a configuration file needs --config: mcp-bridge --config mcp\.json/],
   ['a server that is none', ['--upstream', 'ftp://x'], 78, /"ftp:\/\/x" is not a server: give http/],
   ['an empty command', ['--upstream', 'stdio:'], 78, /stdio: needs a command/],
   [
