@@ -43,7 +43,7 @@ export function examine(input: unknown, sources: ConfigSources): ExaminedConfig 
 }
 
 /** An IPv6 address that stands for the host of an address without brackets. */
-const WITHOUT_BRACKETS = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#]*@)?[\da-f]*:[\da-f]*:[\da-f:.]*(?:[/?#]|$)/i
+const WITHOUT_BRACKETS = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#]*@)?[\da-f]*:[\da-f.]*:[\da-f:.]*(?:[/?#]|$)/i
 
 /** The message of an issue, with what is probably meant by values that look right: references and addresses. */
 function explained({ path, message }: Issue, written: Json, value: Json): string {

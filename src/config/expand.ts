@@ -26,7 +26,7 @@ export function refersElsewhere(value: unknown): boolean {
 export function referenceIn(value: unknown): string | undefined {
   const found = typeof value === 'string' ? [...value.matchAll(REFERENCE)] : []
   const [text, , , , , fallback] = found.find(([, plain]) => plain === undefined) ?? []
-  return fallback === undefined ? text : `${text?.slice(0, -`:-${fallback}}`.length)}}`
+  return fallback === undefined ? text : text?.replace(`:-${fallback}`, '')
 }
 
 /** Escapes a text, so that `expand` returns it. */
