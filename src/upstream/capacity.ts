@@ -21,8 +21,8 @@ export class Capacity {
   #starts: Starts | undefined
   #sweeper: NodeJS.Timeout | undefined
   /** The number of connected clients by principal, and of those whose session with the server is not known. */
-  readonly #clients = new Counts()
-  readonly #ofAnySession = new Counts()
+  readonly #clients = new Bound({ max: Number.POSITIVE_INFINITY })
+  readonly #ofAnySession = new Bound({ max: Number.POSITIVE_INFINITY })
 
   constructor(options: ServerOptions, detection: Detection) {
     this.#options = options
@@ -61,9 +61,9 @@ export class Capacity {
    */
   connected(principal: string, ofAnySession: boolean): () => void {
     const counts = ofAnySession ? [this.#clients, this.#ofAnySession] : [this.#clients]
-    for (const count of counts) count.add(principal)
+    for (const count of counts) count.occupy(principal)
     return () => {
-      for (const count of counts) count.remove(principal)
+      for (const count of counts) count.vacate(principal)
     }
   }
 
@@ -73,14 +73,14 @@ export class Capacity {
    */
   readonly idleLimit = (principal: string, clients: SessionClients): number | undefined => {
     const { idle, reuse } = this.#options.timeouts
-    if (this.#isProgram && (clients === 'here' || this.#ofAnySession.has(principal))) return undefined
+    if (this.#isProgram && (clients === 'here' || this.#ofAnySession.heldBy(principal) > 0)) return undefined
     return clients === 'gone' && reuse !== undefined ? Math.min(reuse, idle ?? reuse) : idle
   }
 
   /** The same for a channel that serves all clients of a principal, or of all principals. */
   channelIdleLimit(principal: string | undefined): number | undefined {
-    const isUsed = principal === undefined ? this.#clients.some : this.#clients.has(principal)
-    return this.#isProgram && isUsed ? undefined : this.#options.timeouts.idle
+    const clients = principal === undefined ? this.#clients.used : this.#clients.heldBy(principal)
+    return this.#isProgram && clients > 0 ? undefined : this.#options.timeouts.idle
   }
 
   /** Waits until a principal may start a process, if the next channel needs a new one. Rejects with a Fault. */
@@ -94,28 +94,5 @@ export class Capacity {
 
   get #isProgram(): boolean {
     return this.#options.transport.kind === 'stdio'
-  }
-}
-
-/** Counts by name. */
-export class Counts {
-  readonly #counts = new Map<string, number>()
-
-  get some(): boolean {
-    return this.#counts.size > 0
-  }
-
-  has(name: string): boolean {
-    return this.#counts.has(name)
-  }
-
-  add(name: string): void {
-    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
-  }
-
-  remove(name: string): void {
-    const left = (this.#counts.get(name) ?? 1) - 1
-    if (left > 0) this.#counts.set(name, left)
-    else this.#counts.delete(name)
   }
 }

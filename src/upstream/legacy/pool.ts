@@ -1,7 +1,8 @@
 /** The pool of sessions with a legacy server: one session per key, opened once for concurrent calls. */
 import { Fault } from '../../fault/fault.js'
+import { Bound } from '../../limits/bound.js'
 import type { Occupancy, Occupant } from '../../limits/occupancy.js'
-import { Counts, type SessionClients } from '../capacity.js'
+import type { SessionClients } from '../capacity.js'
 
 export interface PoolOptions {
   /** The bound on everything that uses the server: sessions of the pool, and others. */
@@ -61,7 +62,7 @@ export class SessionPool<S extends Pooled> {
   readonly #options: PoolOptions
   readonly #entries = new Map<string, Entry<S>>()
   /** Connected clients with a session of their own, by the key of what they use here. */
-  readonly #clients = new Counts()
+  readonly #clients = new Bound({ max: Number.POSITIVE_INFINITY })
   /** Sessions that have left the pool and are being closed. */
   readonly #ending = new Set<S>()
   /** By key: the subscriptions of lost sessions, to renew them in the next session of that key. */
@@ -97,10 +98,10 @@ export class SessionPool<S extends Pooled> {
 
   /** Notes that a client that uses the sessions of a key is connected, until the returned function is called. */
   enter(key: string): () => void {
-    this.#clients.add(key)
+    this.#clients.occupy(key)
     return () => {
-      this.#clients.remove(key)
-      if (this.#clients.has(key)) return
+      this.#clients.vacate(key)
+      if (this.#clients.heldBy(key) > 0) return
       for (const entry of this.#entries.values()) if (entry.clients === key) entry.leftAt = performance.now()
     }
   }
@@ -207,7 +208,7 @@ export class SessionPool<S extends Pooled> {
   }
 
   #idleLimitOf({ principal, clients, leftAt }: Entry<S>): number | undefined {
-    const seen = this.#clients.has(clients) ? 'here' : leftAt === undefined ? 'unknown' : 'gone'
+    const seen = this.#clients.heldBy(clients) > 0 ? 'here' : leftAt === undefined ? 'unknown' : 'gone'
     return this.#options.idleLimit(principal, seen)
   }
 
