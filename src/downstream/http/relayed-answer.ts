@@ -102,37 +102,58 @@ function holdsMessage(message: Message | undefined): boolean {
   })
 }
 
+/** How a stream that was held back goes on. `error`: it has broken off; `hasEnded`: it has ended. Either way, all of it is in `chunks`. */
+interface Held {
+  chunks: readonly Buffer[]
+  error: Error | undefined
+  hasEnded: boolean
+}
+
 /**
- * Waits for the first message in an event stream, puts the read bytes back into it, and calls `then`: with `ended` if the
- * stream has ended without a message, with an error if it has broken off. Waits no longer than HELD.
+ * Reads an event stream until `decides` returns true for a chunk, until it is over, or for `most` milliseconds, and puts the
+ * read bytes back into it, unless it is over.
  */
-export function awaitMessage(events: Readable, then: (error: Error | undefined, ended: boolean) => void): void {
+function holdBack(
+  events: Readable,
+  most: number,
+  decides: (chunk: Buffer) => boolean,
+  then: (held: Held) => void,
+): void {
   const chunks: Buffer[] = []
-  const decoder = new SseDecoder()
   let length = 0
-  const done = (error: Error | undefined, ended: boolean) => {
+  const done = (error?: Error, hasEnded = false) => {
     clearTimeout(timer)
     events.off('data', onData).off('end', onEnd).off('close', onClose)
     // Later errors of a stream that is over are ignored, and must not be thrown.
-    if (error || ended) events.on('error', () => {})
+    if (error || hasEnded) events.on('error', () => {})
     else {
       events.pause()
       if (length > 0) events.unshift(Buffer.concat(chunks, length))
     }
     events.off('error', onError)
-    then(error, ended)
+    then({ chunks, error, hasEnded })
   }
   const onData = (chunk: Buffer) => {
     chunks.push(chunk)
     length += chunk.length
-    const found = decoder.push(chunk).some(({ data }) => holdsMessage(read(() => repairedSourceOf(data).source)))
-    if (found || length > READ_FIRST) done(undefined, false)
+    if (decides(chunk) || length > READ_FIRST) done()
   }
   const onEnd = () => done(undefined, true)
-  const onError = (error: Error) => done(error, false)
-  const onClose = () => done(new Error('The connection was closed before the stream ended'), false)
-  const timer = setTimeout(() => done(undefined, false), HELD)
+  const onError = (error: Error) => done(error)
+  const onClose = () => done(new Error('The connection was closed before the stream ended'))
+  const timer = setTimeout(done, most)
   events.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
+}
+
+/**
+ * Waits for the first message in an event stream, puts the read bytes back into it, and calls `then`: with `ended` if the
+ * stream has ended without a message, with an error if it has broken off. Waits no longer than HELD.
+ */
+export function awaitMessage(events: Readable, then: (error: Error | undefined, ended: boolean) => void): void {
+  const decoder = new SseDecoder()
+  const hasMessage = (chunk: Buffer) =>
+    decoder.push(chunk).some(({ data }) => holdsMessage(read(() => repairedSourceOf(data).source)))
+  holdBack(events, HELD, hasMessage, ({ error, hasEnded }) => then(error, hasEnded))
 }
 
 /**
@@ -143,40 +164,22 @@ export function awaitFirst(
   events: Readable,
   then: (error: Error | undefined, answer: Response | undefined, events: Readable) => void,
 ): void {
-  const chunks: Buffer[] = []
   const decoder = new SseDecoder(READ_FIRST, { cuts: true })
-  let length = 0
-  const done = (error: Error | undefined, answer?: Response, hasEnded = false) => {
-    clearTimeout(timer)
-    events.off('data', onData).off('end', onEnd).off('close', onClose)
-    // Later errors of a stream that is over are ignored, and must not be thrown.
-    if (error || hasEnded) events.on('error', () => {})
-    else {
-      events.pause()
-      if (length > 0) events.unshift(Buffer.concat(chunks, length))
-    }
-    events.off('error', onError)
-    // What came before a break passes: the client can resume after the ids in it.
-    if (error && length > 0) then(undefined, undefined, Readable.from(brokenOff(chunks, error), { highWaterMark: 1 }))
-    else then(error, answer, hasEnded ? Readable.from(chunks) : events)
-  }
-  const onData = (chunk: Buffer) => {
-    chunks.push(chunk)
-    length += chunk.length
+  let answer: Response | undefined
+  const hasFirst = (chunk: Buffer) => {
     // Most answers are results.
-    if (!chunk.includes('"error"') && chunk.includes(BRACE)) return done(undefined)
-    for (const { data } of decoder.push(chunk)) {
-      if (data.length === 0) continue
-      const message = read(() => repairedSourceOf(data).source)
-      return done(undefined, message?.kind === 'response' ? message : undefined)
-    }
-    if (length > READ_FIRST) done(undefined)
+    if (!chunk.includes('"error"') && chunk.includes(BRACE)) return true
+    const first = decoder.push(chunk).find(({ data }) => data.length > 0)
+    const message = first && read(() => repairedSourceOf(first.data).source)
+    if (message?.kind === 'response') answer = message
+    return first !== undefined
   }
-  const onEnd = () => done(undefined, undefined, true)
-  const onError = (error: Error) => done(error)
-  const onClose = () => done(new Error('The connection was closed before the stream ended'))
-  const timer = setTimeout(() => done(undefined), FIRST_WITHIN)
-  events.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
+  holdBack(events, FIRST_WITHIN, hasFirst, ({ chunks, error, hasEnded }) => {
+    // What came before a break passes: the client can resume after the ids in it.
+    if (error && chunks.length > 0)
+      then(undefined, undefined, Readable.from(brokenOff(chunks, error), { highWaterMark: 1 }))
+    else then(error, answer, hasEnded ? Readable.from(chunks) : events)
+  })
 }
 
 /** The chunks, and the break once they have been passed on: a stream that breaks forgets what has not been read or sent. */
