@@ -3,6 +3,7 @@
  */
 import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream'
 import type { Reservation } from '../../limits/memory.js'
+import { revisedResponse } from '../../protocol/revise.js'
 import type { Revise } from '../../protocol/upstream.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { type Message, parseMessage, response as responseMessage } from '../../rpc/message.js'
@@ -119,9 +120,6 @@ async function revisedText(source: () => JsonSource, revise: Revise): Promise<st
       : undefined
   }
   if (message.kind !== 'response' || message.id === undefined) return undefined
-  const { kind, payload } = message.outcome
-  if (kind !== 'result' || !payload) return undefined
-  const changed = await revise(payload)
-  if (changed === payload) return undefined
-  return join(responseMessage(message.id, { ...message, outcome: { ...message.outcome, payload: changed } }))
+  const revised = await revisedResponse(message, revise)
+  return revised === message ? undefined : join(responseMessage(message.id, revised))
 }

@@ -13,14 +13,8 @@ import { negotiated } from '../../protocol/legacy-server.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { declaredBy } from '../../protocol/offered.js'
 import { concernsTasks } from '../../protocol/owned-tasks.js'
-import type {
-  AboutMessage,
-  DeliveryKind,
-  Revise,
-  SayTunnelled,
-  Tunnel,
-  TunnelListener,
-} from '../../protocol/upstream.js'
+import { revisedResponse } from '../../protocol/revise.js'
+import type { AboutMessage, DeliveryKind, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
 import {
   type Id,
   idKey,
@@ -178,7 +172,7 @@ export class DirectTunnel implements Tunnel, Owner {
         if (turn) await turn
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
-          const answer = revise ? await revised(arrival, revise) : arrival
+          const answer = revise ? await revisedResponse(arrival, revise) : arrival
           const { source, payload } = answer.outcome
           const text = responseMessage(request.id, answer)
           // Awaited here, because messages that arrived after the answer are sent when this function ends.
@@ -383,13 +377,6 @@ export class DirectTunnel implements Tunnel, Owner {
     const { onClosed } = this.#options
     this.#peer.channel.close().then(onClosed, onClosed)
   }
-}
-
-async function revised(answer: Response, revise: Revise): Promise<Response> {
-  const { kind, payload } = answer.outcome
-  if (kind !== 'result' || !payload) return answer
-  const changed = await revise(payload)
-  return changed === payload ? answer : { ...answer, outcome: { ...answer.outcome, payload: changed } }
 }
 
 /** Whether a server offers a method, by its answer to `initialize`. */
