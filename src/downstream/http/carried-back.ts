@@ -1,16 +1,13 @@
 /** Headers of a server's answer that go on to the client. */
 import type { FastifyReply } from 'fastify'
+import { ofConnection } from '../../texts/headers.js'
 
-/** Headers of one connection or of one body, and those that the bridge writes itself. */
+/** Headers that concern the origin of the server or one body, and those that the bridge writes itself. */
 const STAYING: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
-  'proxy-authenticate',
-  'proxy-connection',
-  'te',
-  'trailer',
   'transfer-encoding',
-  'upgrade',
+  'proxy-authenticate',
   'date',
   'server',
   'set-cookie',
@@ -24,12 +21,13 @@ const STAYING: ReadonlySet<string> = new Set([
 ])
 const CORS = 'access-control-'
 
-/** Sets the headers of an answer that go on: not those that `Connection` names (RFC 9110, 7.6.1). */
+/** Sets the headers of an answer that go on: not those of its connection. */
 export function carryBack(reply: FastifyReply, headers: Readonly<Record<string, string | string[] | undefined>>): void {
-  let named: string | undefined
+  // Most answers have only headers that stay.
+  let isOfConnection: ((name: string) => boolean) | undefined
   for (const name in headers) {
     if (STAYING.has(name) || name.startsWith(CORS)) continue
-    named ??= `,${[headers['connection'] ?? []].flat().join(',').replace(/[ \t]/g, '').toLowerCase()},`
-    if (!named.includes(`,${name},`)) reply.header(name, headers[name])
+    isOfConnection ??= ofConnection(headers['connection'])
+    if (!isOfConnection(name)) reply.header(name, headers[name])
   }
 }
