@@ -103,8 +103,8 @@ function ofServer(fault: Fault, { probing, target, probe }: Circumstances): CliE
   const { next, ...known } = failureFields(fault, probing)
   const shown = isOfSignIn(fault) ? 'what the server requires' : 'which step fails'
   // The words of a program may be secret, so they are not repeated.
-  const command = probe?.() ?? 'mcp-bridge probe with the same words'
-  const further = `${probing ? '' : `${command} shows ${shown}. `}--log-level debug shows more.`
+  const again = probing ? '' : `${probe?.() ?? 'mcp-bridge probe with the same words'} shows ${shown}. `
+  const further = `${again}--log-level debug shows more.`
   return {
     code: EXIT.failed,
     event: 'server_unavailable',

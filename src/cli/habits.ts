@@ -222,6 +222,9 @@ export function insteadOf(flag: string, value: string | undefined): string | und
 }
 
 const LISTS = 'mcp-bridge probe https://example.com/mcp lists what a server offers'
+const WRAPS =
+  'mcp-bridge wrap claude-desktop puts the bridge in front of the servers of a client; mcp-bridge wrap lists the clients'
+const UNWRAPS = 'mcp-bridge unwrap claude-desktop takes the bridge out again; mcp-bridge wrap lists the clients'
 const SERVES = 'leave it out: mcp-bridge https://example.com/mcp serves'
 
 /** Equivalents of words that people try as commands. None of them is a server program. */
@@ -253,13 +256,11 @@ const WORD_HABITS: Readonly<Record<string, string>> = {
   test: LISTS,
   doctor: LISTS,
   init: `mcp-bridge wrap puts the bridge in front of the servers of a client; a configuration file is described in ${DOCUMENTS}config-files.md`,
-  install:
-    'mcp-bridge wrap claude-desktop puts the bridge in front of the servers of a client; mcp-bridge wrap lists the clients',
-  add: 'mcp-bridge wrap claude-desktop puts the bridge in front of the servers of a client; mcp-bridge wrap lists the clients',
-  setup:
-    'mcp-bridge wrap claude-desktop puts the bridge in front of the servers of a client; mcp-bridge wrap lists the clients',
-  remove: 'mcp-bridge unwrap claude-desktop takes the bridge out again; mcp-bridge wrap lists the clients',
-  uninstall: 'mcp-bridge unwrap claude-desktop takes the bridge out again; mcp-bridge wrap lists the clients',
+  install: WRAPS,
+  add: WRAPS,
+  setup: WRAPS,
+  remove: UNWRAPS,
+  uninstall: UNWRAPS,
   stop: 'end the process: mcp-bridge stops on SIGTERM and on Ctrl-C',
   restart: 'end the process and start it again; a changed configuration file is read without that',
   reload: 'a changed configuration file is read by itself, and on SIGHUP',

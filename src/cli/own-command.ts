@@ -3,36 +3,21 @@ import { resolve } from 'node:path'
 import { ownCommand, quoted } from '../texts/shell.js'
 import { readArguments } from './arguments.js'
 import { type CommandName, rowOf } from './commands.js'
+import { SIGN_IN, TLS } from './flag-groups.js'
 import { FLAGS, type Flag, type FlagName, type Flags } from './flags.js'
 import type { Program } from './program.js'
 
+/** Flags of signing in that concern this program alone. */
+const OF_THIS: readonly FlagName[] = ['sign-in-wait', 'browser', 'no-browser', 'no-oauth']
 /** Flags that another command needs if this program has them. The value of a header may be secret, so it is not repeated. */
 const REPEATED: readonly FlagName[] = [
   'config',
-  'ca',
-  'client-cert',
-  'client-key',
-  'client-id',
-  'client-secret',
-  'issuer',
-  'scope',
-  'callback-port',
-  'redirect-uri',
-  'resource',
-  'oauth-param',
-  'account',
-  'token-store',
+  ...TLS,
+  ...SIGN_IN.filter((flag) => !OF_THIS.includes(flag)),
   'trust-store',
 ]
-/** Of these, flags whose values are files or folders. */
-const PATHS: ReadonlySet<FlagName> = new Set([
-  'config',
-  'ca',
-  'client-cert',
-  'client-key',
-  'token-store',
-  'trust-store',
-] as const)
+/** How the values of flags that name files or folders are shown in help. */
+const PLACES: readonly (string | undefined)[] = ['<file>', '<folder>']
 
 type Started = Pick<Program, 'argv' | 'env'>
 
@@ -73,7 +58,7 @@ function repeatedFlags(program: Started, command: CommandName, left: readonly Fl
     const values = [given[flag] ?? []].flat() as (string | number | boolean)[]
     const { value }: Flag = FLAGS[flag]
     return values.flatMap((one) =>
-      value === undefined ? [`--${flag}`] : [`--${flag}`, PATHS.has(flag) ? resolve(String(one)) : String(one)],
+      value === undefined ? [`--${flag}`] : [`--${flag}`, PLACES.includes(value) ? resolve(String(one)) : String(one)],
     )
   })
 }
