@@ -58,8 +58,8 @@ const INHERITED = [
 ]
 /** Milliseconds for the answer to the era probe, by default. */
 const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
-/** Idle timeout in milliseconds, by default. Programs have that of clients, because ending one loses what it keeps in memory. */
-const IDLE = { http: 600_000, sse: 600_000, stdio: undefined }
+/** Idle timeout over HTTP in milliseconds, by default. Programs have that of clients, because ending one loses what it keeps in memory. */
+const IDLE = 600_000
 
 /** The timeouts of a server: its own, otherwise those of the configuration. */
 export function timesOf(settings: Pick<MountSettings, 'timeouts'>, own: ServerSettings): MountSettings['timeouts'] {
@@ -100,7 +100,7 @@ export function serverBounds(
       initialize,
       start,
       startWait,
-      idle: times.idle ?? IDLE[usual] ?? clientIdle,
+      idle: times.idle ?? (usual === 'stdio' ? clientIdle : IDLE),
       reuse: Math.min(reuse, clientGone),
     },
     maxSessions: isProgram ? limits.processes : limits.sessions,

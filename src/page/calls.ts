@@ -179,10 +179,11 @@ function Row({ call, index, time }: RowProps) {
   const [method, name, server] = [shown(call.method), shown(call.name), whereOf(call)]
   const why = call.why ?? call.fault
   const status = `${words}${why === undefined ? '' : `: ${shown(why)}`}`
+  const at = clock(call.at)
   const blame = call.blame === undefined ? '' : ` (blame: ${shown(call.blame)})`
   return html`
     <tr aria-rowindex=${index + 2} aria-current=${isSelected ? 'true' : undefined} class=${isSelected ? 'selected' : ''} onClick=${choose}>
-      <td>${isPinned && html`<span class="pin" role="img" aria-label="pinned">★ </span>`}${clock(call.at).slice(0, -2)}<span class="tenth">${clock(call.at).slice(-2)}</span></td>
+      <td>${isPinned && html`<span class="pin" role="img" aria-label="pinned">★ </span>`}${at.slice(0, -2)}<span class="tenth">${at.slice(-2)}</span></td>
       <td title=${[method, name].filter(Boolean).join(' ')}><a href=${addressOf('calls', call.id)}><span class=${call.method === USUAL ? 'method usual' : 'method'}>${method}</span> <b>${name}</b></a></td>
       <td title=${fullWhere(call)}>${server}</td>
       <td title=${`${full(call.client)} → ${fullServer(call)}${call.relayed ? ', relayed' : ''}`}>${brief(call.client)} → ${briefServer(call)}${call.relayed ? ' (relayed)' : ''}</td>
