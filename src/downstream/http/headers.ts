@@ -11,6 +11,20 @@ import { ECHOED, printable } from '../../texts/printable.js'
 const MAX_HEADER_NAMES = 100
 /** Headers that must not be repeated, because they decide about the target and the meaning of a request. */
 const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'content-type', 'content-length'])
+/** Headers that most requests have, and that do not go on. */
+const KNOWN: ReadonlySet<string> = new Set([
+  ...[
+    'host',
+    'connection',
+    'content-type',
+    'content-length',
+    'accept',
+    'accept-encoding',
+    'accept-language',
+    'user-agent',
+  ],
+  ...['authorization', 'origin', 'mcp-protocol-version', 'mcp-session-id', 'mcp-method', 'mcp-name'],
+])
 const NO_PARAMS: Map<string, string> = new Map()
 
 /** The MCP headers of a request. */
@@ -46,7 +60,7 @@ export function readHeaders({
     if (name.startsWith(PARAM_PREFIX)) {
       if (params === NO_PARAMS) params = new Map()
       params.set(name, headers[name] as string)
-    } else if (isCarried(name)) carried = { ...carried, [name]: headers[name] as string }
+    } else if (!KNOWN.has(name) && isCarried(name)) carried = { ...carried, [name]: headers[name] as string }
   }
   // If no header is repeated, Node.js leaves each unchanged.
   if (2 * names === rawHeaders.length) return { received: headers, params, carried }
