@@ -76,6 +76,7 @@ export const NEED_RESTART = [
   'trustStore',
   'oauth',
   'audit',
+  'lists',
 ] as const
 
 /** One bridge in one process. */

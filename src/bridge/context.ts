@@ -8,6 +8,7 @@ import type { SignInParts } from '../oauth/parts.js'
 import type { PrincipalOf } from '../plugins/auth.js'
 import type { Observe } from '../ports/events.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
+import type { ListStore } from '../ports/list-store.js'
 import type { ListedNames } from '../ports/listed-names.js'
 import type { Recorder } from '../ports/recorder.js'
 import type { Serve } from '../ports/transport.js'
@@ -27,6 +28,8 @@ export interface BridgeContext {
   tracer?: Tracer | undefined
   /** Learns the names of tools and prompts for metrics and traces; none if these have no names. */
   names?: ListedNames | undefined
+  /** Where lists of servers are kept beyond a restart; nowhere by default. */
+  lists?: ListStore | undefined
   /** The other replicas; none by default. */
   replicas?: RedisReplicas | undefined
   /** Records calls and messages; none by default. */

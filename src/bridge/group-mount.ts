@@ -78,6 +78,7 @@ export class GroupMount implements Served {
       log,
       advise: log.advise,
       observe: observerOf(context),
+      store: context.lists,
     })
     const group = this.#group
     const audited = auditOfGroup(name, settings, shared.audit)
@@ -198,8 +199,8 @@ export class GroupMount implements Served {
     this.#clients.drain()
   }
 
-  leave(): Promise<void> {
-    return this.#clients.leave()
+  async leave(): Promise<void> {
+    await Promise.all([this.#clients.leave(), this.#group.flush()])
   }
 
   cut(): void {
@@ -274,7 +275,8 @@ function memberOf(mount: Mount, prefix: string, group: string | undefined): Memb
   const { handle, ...rest } = mount.upstream
   const upstream =
     group === undefined ? mount.upstream : { ...rest, handle: (call: Call) => handle({ ...call, group }) }
-  return { server: mount.name, prefix, upstream, takesPart: () => mount.isTrusted }
+  const { lists } = mount.plan
+  return { server: mount.name, prefix, upstream, lists, takesPart: () => mount.isTrusted }
 }
 
 /** The title of a group without a configured name. */

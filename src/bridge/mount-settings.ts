@@ -11,12 +11,14 @@ import {
   type ServerSettings,
   type Settings,
 } from '../config/settings.js'
+import { digest } from '../crypto/digest.js'
 
 /** Options of the bridge as a whole. They can change while a mount stays. */
 const AROUND = [
   '$schema',
   'mcpServers',
   'groups',
+  'lists',
   'discover',
   'registry',
   'discoverAllow',
@@ -110,6 +112,8 @@ export interface MountPlan {
   server: string
   /** If this is unchanged too, the mount stays. */
   policies: string
+  /** What its lists depend on, as a digest: without values of variables and headers, which may be new at each start. */
+  lists: string
 }
 
 /** The plan of a mount. `trust` is the plan of a discovered server's TrustContext. */
@@ -118,6 +122,12 @@ export function planOf(name: string, { server, ...settings }: MountSettings, tru
   const own = Object.entries(server).filter(([key]) => !APPLIED_OF_SERVER.includes(key))
   const isPolicy = ([key]: [string, unknown]) => POLICIES_OF_SERVER.includes(key)
   const checksScopes = trust !== undefined || Object.keys(server.scopes).length > 0
+  const policies = JSON.stringify([
+    own.filter(isPolicy),
+    POLICIES.map((key) => common[key]),
+    checksScopes && [auth?.unscoped, auth?.tokens],
+    limits.tools.length > 0,
+  ])
   return {
     server: JSON.stringify([
       name,
@@ -126,13 +136,19 @@ export function planOf(name: string, { server, ...settings }: MountSettings, tru
       { passthrough: auth?.passthrough, several: hasSeveral(settings), page: !isStdio(server) && page },
       trust,
     ]),
-    policies: JSON.stringify([
-      own.filter(isPolicy),
-      POLICIES.map((key) => common[key]),
-      checksScopes && [auth?.unscoped, auth?.tokens],
-      limits.tools.length > 0,
-    ]),
+    policies,
+    lists: digest(JSON.stringify([name, reached(server), policies, trust])),
   }
+}
+
+/** How a server is reached, with the names of its variables or headers. */
+function reached(server: ServerSettings): readonly unknown[] {
+  if (isStdio(server)) return [server.command, server.args, server.cwd, namesIn(server.env)]
+  return [server.url, server.socket, server.type, namesIn(server.headers)]
+}
+
+function namesIn(values: object | undefined): string[] {
+  return Object.keys(values ?? {}).sort()
 }
 
 /** Whether callers that one configuration accepts are not accepted by the next one. Nothing of them may stay. */

@@ -188,13 +188,11 @@ export class Mount implements Served {
         ...(limited ? [limited] : []),
       ),
       notify: (notice) => {
-        if (quarantine && !quarantine.open) return undefined
+        if (quarantine && !quarantine.open) return
         // An unknown notification could name a hidden item.
         const isUnknown = notice.method !== ROOTS_CHANGED
-        if (isUnknown && (chosen || !(scoped?.hasAll(notice) ?? true))) return undefined
-        if (!this.server.answers(notice)) return this.server.notify(notice)
-        const leave = this.#admission.enter({ principal: notice.principal, endless: false })
-        return this.server.notify(notice)?.finally(leave)
+        if (isUnknown && (chosen || !(scoped?.hasAll(notice) ?? true))) return
+        this.server.notify(notice)
       },
       legacyRoute: async (sender) => {
         if (translates) return 'translate'

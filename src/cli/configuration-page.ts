@@ -38,7 +38,7 @@ const SECTIONS: readonly Section[] = [
     text: 'For servers with an address. [auth.md](auth.md) says how sign-in works.',
     has: signIn,
   },
-  { title: 'Groups', text: '[groups.md](groups.md) says what clients of a group see.', has: under('groups') },
+  { title: 'Groups', text: '[groups.md](groups.md) says what clients of a group see.', has: under('groups', 'lists') },
   {
     title: 'Where clients connect',
     has: under('listen', 'tls', 'socketMode', 'admin', 'publicUrl', 'allowedHosts', 'allowedOrigins', 'trustedProxies'),
@@ -93,7 +93,7 @@ const VARIABLES: readonly (readonly [names: readonly string[], what: string])[] 
   ],
   [
     ['XDG_STATE_HOME'],
-    'Folder with mcp-bridge/<process id>.sock, the socket of the inspector of a bridge on stdio; on Windows a file with the name of its pipe. Default: ~/.local/state.',
+    'Folder with mcp-bridge/lists, what servers listed last, and mcp-bridge/<process id>.sock, the socket of the inspector of a bridge on stdio; on Windows a file with the name of its pipe. Default: ~/.local/state.',
   ],
   [
     ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'],

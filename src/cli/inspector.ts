@@ -3,7 +3,7 @@ import type { BridgeContext } from '../bridge/context.js'
 import type { Settings } from '../config/settings.js'
 import { homeFolder } from '../discovery/home.js'
 import { Inspector } from '../inspect/inspector.js'
-import { socketFolder } from '../inspect/socket.js'
+import { stateFolder } from '../net/state-folder.js'
 import type { RecordEvent } from '../recorder/events.js'
 
 interface InspectorOptions extends Pick<BridgeContext, 'version' | 'log' | 'env'> {
@@ -18,5 +18,5 @@ interface InspectorOptions extends Pick<BridgeContext, 'version' | 'log' | 'env'
 }
 
 export function inspectorOf(settings: NonNullable<Settings['inspect']>, { env, ...more }: InspectorOptions): Inspector {
-  return new Inspector(settings, { ...more, folder: socketFolder(env, homeFolder()) })
+  return new Inspector(settings, { ...more, folder: stateFolder(env, homeFolder()) })
 }

@@ -6,12 +6,15 @@ import { unwatchFile, watchFile } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { Bridge } from '../bridge/bridge.js'
 import type { BridgeContext } from '../bridge/context.js'
+import { listStoreOf } from '../bridge/list-stores.js'
 import type { Mount } from '../bridge/mount.js'
 import { ConfigError, isCallable, parseListen, type Settings } from '../config/settings.js'
 import type { FoundServers } from '../discovery/found-servers.js'
+import { homeFolder } from '../discovery/home.js'
 import { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
 import { createLog, isReadable } from '../log/log.js'
+import { stateFolder } from '../net/state-folder.js'
 import { startTracing } from '../telemetry/tracing.js'
 import type { Tracing } from '../telemetry/types.js'
 import { within } from '../time/time.js'
@@ -95,7 +98,10 @@ export async function serve(
       also: recording?.record,
     })
   const recorder = inspector?.recorder ?? recording?.recorder
-  const context = { log, version, env, metrics, tracer: tracing?.tracer, names, replicas, signIn, inspector, recorder }
+  const folder = stateFolder(env, homeFolder())
+  const lists = listStoreOf(settings, { folder, log, records: replicas?.records })
+  const tracer = tracing?.tracer
+  const context = { log, version, env, metrics, tracer, names, lists, replicas, signIn, inspector, recorder }
   const found = await finding(settings, context, { onPipe: listen.kind === 'stdio', config: configOf(program) })
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target

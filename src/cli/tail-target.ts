@@ -2,7 +2,7 @@
 import { homeFolder } from '../discovery/home.js'
 import { INSPECT } from '../inspect/address.js'
 import { bridgesIn, type RunningBridge, readFromBridge } from '../inspect/running-bridges.js'
-import { socketFolder } from '../inspect/socket.js'
+import { stateFolder } from '../net/state-folder.js'
 import { parseUrl } from '../texts/parse-url.js'
 import { printable } from '../texts/printable.js'
 import type { Environment, InspectorTarget } from './tail-connection.js'
@@ -10,7 +10,7 @@ import { UsageError } from './usage-error.js'
 
 /** The folder where bridges of this user have their sockets. */
 export function socketsOf(env: Environment): string | undefined {
-  return socketFolder(env, homeFolder())
+  return stateFolder(env, homeFolder())
 }
 
 /** The arguments that identify a bridge. */

@@ -256,6 +256,8 @@ export interface FileOptions {
   groups?: false | Readonly<Record<string, GroupEntry>>
   /** Address of the JSON Schema of this file, for editors. */
   $schema?: string
+  /** Where groups remember what their servers listed last: "memory", or "kept" beyond a restart, in files that only the user of the bridge can read, and in Redis with "redis". Default: kept with "redis", and if "listen" is stdio, a unix socket or a loopback address; else memory. */
+  lists?: 'kept' | 'memory'
   /** Where to find servers: a host, an address, a file of another program, files:, registry:<query> or stdio:<command>. Found servers stay in quarantine until they are trusted. */
   discover?: readonly string[]
   /** Address of the registry. Default: https://registry.modelcontextprotocol.io. */

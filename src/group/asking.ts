@@ -104,7 +104,7 @@ export class Asking {
     signal: Signal,
   ): Promise<{ question: MemberQuestion; asked: Asked }[]> {
     const patience = this.#options.patience()
-    const waiting = questions.map((question) => this.#begin(question, Math.min(patience, most), patience))
+    const waiting = questions.map((question) => this.#begin(question, Math.min(patience, most)))
     return new Promise((resolve, reject) => {
       const answers = new Map<Waiting, Asked>()
       const answered = (one: Waiting, answer: Asked) => {
@@ -145,12 +145,12 @@ export class Asking {
   }
 
   /** Sends a request, or joins an equal one in progress. */
-  #begin(question: MemberQuestion, wait: number, patience: number): Waiting {
+  #begin(question: MemberQuestion, wait: number): Waiting {
     const { member, call } = question
     // Usually no server is late.
     const known = this.#late.size === 0 ? undefined : this.#late.get(idOf(question))
     const since = this.#since.size === 0 ? undefined : this.#since.get(keyOf(question))
-    const left = since === undefined ? wait : Math.max(0, Math.min(wait, since + patience - performance.now()))
+    const left = since === undefined ? wait : Math.max(0, since + wait - performance.now())
     return { question, running: known ?? begin(member, call), isOwn: known === undefined, left }
   }
 

@@ -5,6 +5,7 @@ import type { CacheHint, Call, Final } from '../protocol/call.js'
 import type { ChangingList } from '../protocol/subscriptions.js'
 import { edit, type Json } from '../rpc/splice.js'
 import { type Asking, unaddressed } from './asking.js'
+import type { KeptLists } from './kept-lists.js'
 import type { Listings } from './listings.js'
 import { activeIn, type GroupPlan } from './member.js'
 import { type DiscoverAnswer, joinedDiscovery, joinedInstructions, joinedMeta, leastHint, offersIn } from './merge.js'
@@ -15,6 +16,8 @@ export interface GroupDiscoveryOptions {
   plan(): GroupPlan
   asking: Asking
   listings: Listings
+  /** Keeps lists beyond a restart; undefined if nothing does. */
+  kept: KeptLists | undefined
   /** The group's own Implementation, as JSON. */
   identity(): Json
 }
@@ -73,11 +76,15 @@ export class GroupDiscovery {
   }
 
   async #ask(call: Call) {
-    const { plan, asking, listings } = this.#options
+    const { plan, asking, listings, kept } = this.#options
+    const asker = whoOf(call)
+    if (kept) await Promise.all(activeIn(plan()).map((member) => kept.restored(asker, member)))
+    const members = activeIn(plan())
+    const areKnown = members.every((member) => listings.likelyDiscovered(asker, member))
     const answers = await asking.ask(
       call,
-      activeIn(plan()).map((member) => ({ member })),
-      { most: DISCOVER_WAIT },
+      members.map((member) => ({ member })),
+      { most: areKnown ? Math.min(DISCOVER_WAIT, plan().wait.known) : DISCOVER_WAIT },
     )
     const hints: (CacheHint | undefined)[] = []
     const found = answers.flatMap(({ question: { member, who }, asked }): DiscoverAnswer[] => {
@@ -85,7 +92,7 @@ export class GroupDiscovery {
         listings.learnDiscovered(who, member, asked.reply.result)
         hints.push(asked.reply.cache)
       }
-      const result = listings.discovered(who, member)
+      const result = listings.likelyDiscovered(who, member)
       return result ? [{ server: member.server, prefix: member.prefix, result }] : []
     })
     const missing = answers.flatMap(({ question: { member }, asked }) =>

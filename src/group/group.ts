@@ -10,6 +10,7 @@ import type { Memory } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
 import { whoOf } from '../policy/who.js'
 import type { Observe } from '../ports/events.js'
+import type { ListStore } from '../ports/list-store.js'
 import { askedBy } from '../protocol/asked-client.js'
 import type { AskedClient, Call, Final, Handler, Notice, RpcError, Told } from '../protocol/call.js'
 import { LISTEN, methodTraits } from '../protocol/methods.js'
@@ -18,6 +19,7 @@ import { edit, type Json, type Payload, parseObject, raw, value, write } from '.
 import { ECHOED, printable, publicAddress } from '../texts/printable.js'
 import { type Asked, Asking, type MemberQuestion } from './asking.js'
 import { GroupDiscovery } from './group-discovery.js'
+import { KeptLists } from './kept-lists.js'
 import { type Hidden, ListLog } from './list-log.js'
 import { GROUP_LISTS } from './list-page.js'
 import { GroupListening } from './listen.js'
@@ -46,6 +48,8 @@ export interface GroupOptions {
   /** What operators are told about a fault of a server: lines of its stderr, and what to do next. */
   advise?: ((fault: Fault) => object) | undefined
   observe?: Observe | undefined
+  /** Where lists are kept beyond a restart; undefined for nowhere. */
+  store?: ListStore | undefined
 }
 
 export class Group implements Upstream {
@@ -54,6 +58,7 @@ export class Group implements Upstream {
   /** The group's own Implementation. */
   #identity: Json
   readonly #listings: Listings
+  readonly #kept: KeptLists | undefined
   readonly #asking: Asking
   readonly #lists: Lists
   readonly #discovery: GroupDiscovery
@@ -67,7 +72,7 @@ export class Group implements Upstream {
   readonly #listLog: ListLog
 
   constructor(options: GroupOptions) {
-    const { name, keys, memory, log } = options
+    const { name, keys, memory, log, store, version } = options
     this.#options = options
     this.#plan = options.plan
     this.#identity = identityOf(options)
@@ -80,12 +85,14 @@ export class Group implements Upstream {
       came: (question, asked) => this.#came(question, asked),
     })
     this.#listings = listings
+    const kept = store && new KeptLists({ store, listings, version, plan })
+    this.#kept = kept
     this.#asking = asking
     this.#listLog = new ListLog(name, log)
     const replaceFor = (member: Member) => this.#replaceFor(member)
-    const lists = { group: name, keys, plan, asking, listings, memory, identity, replaceFor, log: this.#listLog }
+    const lists = { group: name, keys, plan, asking, listings, kept, memory, identity, replaceFor, log: this.#listLog }
     this.#lists = new Lists(lists)
-    this.#discovery = new GroupDiscovery({ plan, asking, listings, identity })
+    this.#discovery = new GroupDiscovery({ plan, asking, listings, kept, identity })
     this.#targets = new Targets(plan, this.#discovery, new Owners(plan, this.#lists, listings), this.#listLog)
     this.#states = new States(name, keys)
     this.#connections = new MemberConnections(options.plan.members, (member, client) => this.#asked(member, client))
@@ -114,10 +121,8 @@ export class Group implements Upstream {
     return this.#send(call, target instanceof Promise ? await target : (target ?? (await this.#unnamed(call))))
   }
 
-  notify({ received, ...notice }: Notice): undefined {
-    // No single server could answer it.
-    if (received?.onlyUnchanged) return
-    for (const { upstream } of activeIn(this.#plan)) upstream.notify(notice)?.catch(() => {})
+  notify(notice: Notice): void {
+    for (const { upstream } of activeIn(this.#plan)) upstream.notify(notice)
   }
 
   /** The bridge has the client's session, because no single server could answer for the group. */
@@ -137,6 +142,7 @@ export class Group implements Upstream {
     if (isNamedAlike(before, plan))
       this.#listings.keepOnly(before.members.filter((member) => plan.members.includes(member)))
     else this.#listings.clear()
+    this.#kept?.change()
     this.#lists.clear()
     this.#targets.change(plan.members)
     this.#connections.change(plan.members)
@@ -150,8 +156,14 @@ export class Group implements Upstream {
     for (const listening of this.#listening) listening.changed()
   }
 
+  /** Keeps what is not kept yet of its lists. Never rejects. */
+  async flush(): Promise<void> {
+    await this.#kept?.flush()
+  }
+
   close(): void {
     this.#asking.close()
+    this.#kept?.close()
     this.#listings.close()
     this.#lists.close()
     this.#search.close()

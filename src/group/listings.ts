@@ -69,11 +69,14 @@ export class Listings {
   }
 
   /** The page from a server, as clients of the group see it. */
-  async read({ server }: Member, { method }: Listing, result: Payload, replace: Replace): Promise<ReadPage> {
+  async read(member: Member, { method }: Listing, result: Payload, replace: Replace): Promise<ReadPage> {
+    const { server } = member
     const list = `${this.#tag(server)}${method}`
     const before = this.#read.get(result)
     const content =
-      before?.list === list ? before.content : `${list} ${digest(raw(result, groupList(method).key) ?? '')}`
+      before?.list === list
+        ? before.content
+        : this.contentOf(member, method, digest(raw(result, groupList(method).key) ?? ''))
     this.#read.set(result, { list, content })
     const page = this.#pages.get(content)?.page ?? (await this.#make(method, content, result, replace))
     return { page, next: own(nextCursor(result)) }
@@ -87,19 +90,30 @@ export class Listings {
     return making.finally(() => this.#making.delete(content))
   }
 
-  /** Remembers a page for a caller. */
-  keep(who: string, { server }: Member, listing: Listing, { page, next }: ReadPage): void {
+  /** What identifies a page of a server that may be used now, by the digest of its list. */
+  contentOf({ server }: Member, method: string, hash: string): string {
+    return `${this.#tag(server)}${method} ${hash}`
+  }
+
+  /** Remembers a page for a caller. Returns whether it is another one than the last. */
+  keep(who: string, { server }: Member, listing: Listing, { page, next }: ReadPage): boolean {
     const { content } = page
-    if (!this.#isNow(server, content)) return
+    if (!this.#isNow(server, content)) return false
     if (!this.#pages.has(content)) this.#pages.keep(content, { bytes: page.bytes, page })
     if (!this.#names.has(content)) this.#names.keep(content, { bytes: page.bytesOfIds, ids: page.ids })
     const key = keyOf(who, server, listing)
     const last = this.#received.get(key)
-    if (last?.content === content && last.next === next) return
+    if (last?.content === content && last.next === next) return false
     const bytes = key.length + content.length + (next?.length ?? 0) + PER_RECEIVED
     this.#received.keep(key, { bytes, content, next })
-    const kin = this.#kin.get(personIn(who)) ?? []
+    const kin = this.callersOf(personIn(who))
     if (kin[0] !== who) this.#kin.set(personIn(who), [who, ...kin.filter((one) => one !== who)].slice(0, MAX_KIN))
+    return true
+  }
+
+  /** The remembered callers of a person, first the one with the newest page. */
+  callersOf(person: string): readonly string[] {
+    return this.#kin.get(person) ?? []
   }
 
   /** The last page that a caller received; undefined if there is none. */
@@ -113,9 +127,23 @@ export class Listings {
   likely(who: string, member: Member, listing: Listing): ReadPage | undefined {
     const own = this.known(who, member, listing)
     if (own) return own
-    for (const one of this.#kin.get(personIn(who)) ?? []) {
+    for (const one of this.callersOf(personIn(who))) {
       const page = one === who ? undefined : this.known(one, member, listing)
       if (page) return page
+    }
+    return undefined
+  }
+
+  /** All pages of a list that a caller received; undefined if one is not remembered. */
+  wholeOf(who: string, member: Member, method: string): ReadPage[] | undefined {
+    const pages: ReadPage[] = []
+    let params = OWN
+    while (pages.length < MAX_PAGES) {
+      const read = this.known(who, member, { method, params })
+      if (!read) return undefined
+      pages.push(read)
+      if (read.next === undefined) return pages
+      params = edit(OWN, { cursor: read.next })
     }
     return undefined
   }
@@ -166,7 +194,7 @@ export class Listings {
 
   /** As `has`, for the same person with other capabilities. The lists may differ from the caller's. */
   kinHas(who: string, member: Member, method: string, test: Has): boolean {
-    const kin = this.#kin.get(personIn(who)) ?? []
+    const kin = this.callersOf(personIn(who))
     return kin.some((one) => one !== who && this.has(one, member, method, test))
   }
 
@@ -184,6 +212,17 @@ export class Listings {
 
   discovered(who: string, { server }: Member): Payload | undefined {
     return this.#discovered.get(`${who} ${server}`)?.result
+  }
+
+  /** As `discovered`, or else what the same person received with other capabilities. */
+  likelyDiscovered(who: string, member: Member): Payload | undefined {
+    const own = this.discovered(who, member)
+    if (own) return own
+    for (const one of this.callersOf(personIn(who))) {
+      const result = this.discovered(one, member)
+      if (result) return result
+    }
+    return undefined
   }
 
   /** Drops the lists of all servers but these: others may list something else under their names. */

@@ -9,6 +9,7 @@ import { Recent } from '../rpc/memoize.js'
 import { edit, type Json, OWN, type Payload, parseObject, raw, write } from '../rpc/splice.js'
 import { type Asking, type MemberQuestion, unaddressed } from './asking.js'
 import { Cursors, isFirst } from './cursors.js'
+import type { KeptLists } from './kept-lists.js'
 import type { ListLog } from './list-log.js'
 import { groupList, type ListedItem } from './list-page.js'
 import type { Listings, ReadPage } from './listings.js'
@@ -25,6 +26,7 @@ export interface ListsOptions {
   plan(): GroupPlan
   asking: Asking
   listings: Listings
+  kept: KeptLists | undefined
   memory: Memory
   /** The group's own Implementation, as JSON. */
   identity(): Json

@@ -6,6 +6,8 @@ export interface Member extends Prefixed {
   /** The name of the server. */
   readonly server: string
   readonly upstream: Upstream
+  /** What its lists depend on, as a digest; undefined if they are not kept beyond a restart. */
+  readonly lists?: string | undefined
   /** Whether it is active: a discovered server is inactive until it is trusted. */
   takesPart(): boolean
 }

@@ -7,6 +7,7 @@ import { own } from '../rpc/source.js'
 import { edit, type Json, OWN, type Payload, raw } from '../rpc/splice.js'
 import type { Asked, Asking, ListStart, MemberQuestion } from './asking.js'
 import { someAtOnce } from './at-once.js'
+import type { KeptLists } from './kept-lists.js'
 import type { ListLog } from './list-log.js'
 import type { ListPage } from './list-page.js'
 import type { Listings } from './listings.js'
@@ -35,6 +36,8 @@ export interface PartsOptions {
   plan(): GroupPlan
   asking: Asking
   listings: Listings
+  /** Keeps lists beyond a restart; undefined if nothing does. */
+  kept: KeptLists | undefined
   memory: Memory
   /** Maps the names and URIs of a server to those of the group. */
   replaceFor(member: Member): Replace
@@ -82,10 +85,13 @@ export class Parts {
 
   /** Asks for one page. */
   async one(call: Call, place: ListStart): Promise<Part> {
-    const { asking, listings, plan } = this.#options
+    const { asking, kept, listings, plan } = this.#options
     const { known, first } = plan().wait
     const listing = { method: call.method, params: edit(call.params, { cursor: place.cursor }) }
-    const most = listings.likely(whoOf(call), place.member, listing) ? known : first
+    const who = whoOf(call)
+    const restoring = kept?.restored(who, place.member)
+    if (restoring) await restoring
+    const most = listings.likely(who, place.member, listing) ? known : first
     const [answer] = await asking.ask(call, [place], { most })
     const { question, asked } = answer as NonNullable<typeof answer>
     return this.#part(question, asked)
@@ -114,10 +120,13 @@ export class Parts {
 
   /** Remembers a page, unless its server has been replaced in the meantime: the new one may hide some items. */
   async learn({ who, member, call }: MemberQuestion, result: Payload) {
-    const { listings, plan, replaceFor, log } = this.#options
+    const { kept, listings, plan, replaceFor, log } = this.#options
     const replace = replaceFor(member)
     const read = await listings.read(member, call, result, replace)
-    if (plan().members.includes(member)) listings.keep(who, member, call, read)
+    if (plan().members.includes(member)) {
+      const isNew = listings.keep(who, member, call, read)
+      kept?.learned(who, member, isNew)
+    }
     log.see(member, call.method, read.page, (name) => replace('name', name))
     return read
   }

@@ -3,17 +3,6 @@
  * Windows has named pipes instead. These are in no folder, so a file in the folder holds the name of the pipe.
  */
 import { randomBytes } from 'node:crypto'
-import { isAbsolute, join } from 'node:path'
-
-/** The folder of the sockets. Undefined if there is no home folder. */
-export function socketFolder(
-  env: Readonly<Record<string, string | undefined>>,
-  home: string | undefined,
-): string | undefined {
-  const configured = env['XDG_STATE_HOME']
-  if (configured !== undefined && isAbsolute(configured)) return join(configured, 'mcp-bridge')
-  return home === undefined ? undefined : join(home, '.local', 'state', 'mcp-bridge')
-}
 
 /** The name of the socket of a process, or of the file that names its pipe. */
 export function socketName(pid: number): string {

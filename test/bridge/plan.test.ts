@@ -26,6 +26,7 @@ const AROUND = [
   ...[
     '$schema',
     'groups',
+    'lists',
     'discover',
     'registry',
     'discoverAllow',

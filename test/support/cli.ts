@@ -7,6 +7,7 @@ import { env as environment, execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { until } from './eventually.js'
+import { temporaryFolder } from './folder.js'
 import { watchForSecrets } from './secrets.js'
 
 /** Built before the tests, because it starts six times as fast as from the sources. */
@@ -38,7 +39,9 @@ export function startProgram(
   env: Record<string, string> = {},
   [command, ...first]: readonly [string, ...string[]] = [execPath, main],
 ): Program {
-  return watchProgram(t, spawn(command, [...first, ...args], { cwd: root, env: { ...environment, ...env } }))
+  // What a bridge of another test has kept is not for this one.
+  const own = 'HOME' in env || 'XDG_STATE_HOME' in env ? {} : { XDG_STATE_HOME: temporaryFolder(t) }
+  return watchProgram(t, spawn(command, [...first, ...args], { cwd: root, env: { ...environment, ...own, ...env } }))
 }
 
 /** Takes down what a child says, and sees to it that it does not outlive the test. */

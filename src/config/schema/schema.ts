@@ -9,6 +9,7 @@ import { discovery } from './discovery.js'
 import { groups } from './groups.js'
 import { inspect } from './inspect.js'
 import { limits } from './limits.js'
+import { lists } from './lists.js'
 import { redis } from './redis.js'
 import { replicas } from './replicas.js'
 import { server } from './server.js'
@@ -23,6 +24,7 @@ export const fileSchema = z.strictObject({
     .default({})
     .describe('Servers by name, as in the configuration of Claude Desktop, Cursor and others.'),
   groups,
+  lists,
   ...discovery,
   ...access,
   oauth,

@@ -1,0 +1,38 @@
+/** Where the lists of servers are kept beyond a restart: in files for a bridge that only this machine can reach, in Redis with replicas. */
+import { join } from 'node:path'
+import { isLoopback, parseListen, type Settings } from '../config/settings.js'
+import { MAX_KEPT_LISTS } from '../limits/constants.js'
+import type { Log } from '../log/events.js'
+import type { ListStore } from '../ports/list-store.js'
+import type { SharedStore } from '../ports/replicas.js'
+import { ListFiles } from './list-files.js'
+
+interface Places {
+  /** The folder for what the bridge knows of a user; undefined if there is none. */
+  folder: string | undefined
+  log: Pick<Log, 'warn'>
+  /** What replicas share; undefined without Redis. */
+  records: Pick<SharedStore, 'recall' | 'remember'> | undefined
+}
+
+/** Undefined if they are kept in memory only. */
+export function listStoreOf({ lists, listen }: Settings, { folder, log, records }: Places): ListStore | undefined {
+  if (lists === 'memory') return undefined
+  if (records) return sharedLists(records)
+  if (folder === undefined || (lists === undefined && !isLocal(listen))) return undefined
+  return new ListFiles({ folder: join(folder, 'lists'), log })
+}
+
+function isLocal(listen: string): boolean {
+  const address = parseListen(listen)
+  return address.kind === 'stdio' || address.socket !== undefined || isLoopback(address.host)
+}
+
+function sharedLists(records: Pick<SharedStore, 'recall' | 'remember'>): ListStore {
+  return {
+    read: (key) => records.recall('lists', key).catch(() => undefined),
+    write: async (key, text) => {
+      await records.remember('lists', key, text, MAX_KEPT_LISTS)
+    },
+  }
+}
