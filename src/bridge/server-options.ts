@@ -91,6 +91,7 @@ export function serverBounds(
   const times = timesOf(all, own)
   const { probe, initialize, start, startWait, answer: ttl, clientIdle, clientGone, reuse } = times
   const isProgram = kind === 'stdio'
+  const isOwn = own.process === 'own' || own.session === 'per-request'
   const usual = kind === 'in-process' ? 'stdio' : kind
   return {
     share: shareOf(all),
@@ -101,7 +102,7 @@ export function serverBounds(
       start,
       startWait,
       idle: times.idle ?? (usual === 'stdio' ? clientIdle : IDLE),
-      reuse: Math.min(reuse, clientGone),
+      reuse: isOwn ? 0 : Math.min(reuse, clientGone),
     },
     maxSessions: isProgram ? limits.processes : limits.sessions,
     startsPerMinute: isProgram ? limits.startsPerMinute : undefined,

@@ -12,8 +12,8 @@ export interface ServerOptions {
   session?: 'per-principal' | 'shared' | 'per-request'
   /** How to find the call that a question of a legacy server belongs to, if several calls share a session and the question does not say: "guess" takes a call whose tool has asked before, otherwise the oldest one. "exact" gives each call of a tool, prompt or resource that has asked before a session of its own (for a program, a process). */
   questions?: 'guess' | 'exact'
-  /** Whether each client has its own process of a program (per-session), or all clients of a principal share one (single), for programs that can run only once. With an HTTP server, "single" shares the session. */
-  process?: 'per-session' | 'single'
+  /** Whether a process of a program is for one client, and then for the next equal client of its principal (per-session), ends with its client (own), or is for all clients of a principal (single), for programs that can run only once. The same for sessions with an HTTP server. */
+  process?: 'per-session' | 'single' | 'own'
   /** Roots for a legacy server: "ask" asks the client, "off" does not declare the capability, and a list of file:// addresses is sent unchanged. */
   roots?: 'ask' | 'off' | readonly string[]
   /** Which tool calls to a legacy server become tasks: those of tools that require tasks (auto), also those of tools that support tasks (async), or none (off). */

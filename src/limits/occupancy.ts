@@ -11,9 +11,14 @@ export interface Occupant {
   readonly idleSince: number | undefined
   /** Milliseconds of idle time after which it ends. If undefined, it ends only to make room. */
   readonly idleLimit?: number | undefined
+  /** Its clients have gone: it is kept for the next one. */
+  readonly isSpare?: boolean
   /** Ends it. It has already left the occupancy. */
   end(): void
 }
+
+/** The maximum number of spares of one principal. */
+const MAX_SPARES = 1
 
 /** The sessions or processes that share one bound. */
 export class Occupancy {
@@ -73,15 +78,22 @@ export class Occupancy {
     }
   }
 
-  /** Ends occupants whose idle limit has passed. */
+  /** Ends occupants whose idle limit has passed, and the spares of each principal except for its newest ones. */
   endIdle(): void {
+    for (const principal of [...this.#occupants.keys()]) this.endIdleOf(principal)
+  }
+
+  /** The same for one principal. */
+  endIdleOf(principal: string): void {
     const now = performance.now()
-    for (const occupants of [...this.#occupants.values()]) {
-      for (const occupant of [...occupants]) {
-        const { idleSince, idleLimit } = occupant
-        if (idleSince !== undefined && idleLimit !== undefined && now - idleSince >= idleLimit) this.#end(occupant)
-      }
+    const spares: Occupant[] = []
+    for (const occupant of [...(this.#occupants.get(principal) ?? [])]) {
+      const { idleSince, idleLimit, isSpare } = occupant
+      if (idleSince !== undefined && idleLimit !== undefined && now - idleSince >= idleLimit) this.#end(occupant)
+      else if (isSpare) spares.push(occupant)
     }
+    spares.sort((one, other) => sinceOf(other) - sinceOf(one))
+    for (const spare of spares.slice(MAX_SPARES)) this.#end(spare)
   }
 
   get #name(): string {

@@ -11,8 +11,9 @@ import { Starts } from './transport/stdio/starts.js'
 /** The clients with sessions that use a session with a server. Stateless clients show nothing of themselves between calls. */
 export type SessionClients = 'here' | 'gone' | 'unknown'
 
-/** Milliseconds between checks for idle sessions, at most. */
+/** Milliseconds between checks for idle sessions, at most and at least. */
 const SWEEP_EVERY = 30_000
+const SWEEP_LEAST = 10
 
 export class Capacity {
   readonly occupancy: Occupancy
@@ -41,7 +42,7 @@ export class Capacity {
     clearInterval(this.#sweeper)
     const least = Math.min(idle ?? Number.POSITIVE_INFINITY, reuse ?? Number.POSITIVE_INFINITY)
     this.#sweeper = Number.isFinite(least)
-      ? lookEvery(Math.min(least, SWEEP_EVERY), () => this.occupancy.endIdle())
+      ? lookEvery(Math.max(SWEEP_LEAST, Math.min(least, SWEEP_EVERY)), () => this.occupancy.endIdle())
       : undefined
     // With `per-request` isolation every call starts a process, so the rate of starts is not limited.
     if (!this.#isProgram || perMinute === undefined || isolation === 'per-request') return
@@ -77,7 +78,11 @@ export class Capacity {
     return clients === 'gone' && reuse !== undefined ? Math.min(reuse, idle ?? reuse) : idle
   }
 
-  /** The same for a channel that serves all clients of a principal, or of all principals. */
+  /** Whether a session is a spare: the next equal client of its principal may take it over. */
+  readonly isSpare = (principal: string, clients: SessionClients): boolean =>
+    clients === 'gone' && !(this.#isProgram && this.#ofAnySession.heldBy(principal) > 0)
+
+  /** The idle limit of a channel that serves all clients of a principal, or of all principals. */
   channelIdleLimit(principal: string | undefined): number | undefined {
     const clients = principal === undefined ? this.#clients.used : this.#clients.heldBy(principal)
     return this.#isProgram && clients > 0 ? undefined : this.#options.timeouts.idle

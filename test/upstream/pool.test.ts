@@ -10,6 +10,7 @@ class Fake extends Pooled {
   readonly name: number
   alive = true
   closed = false
+  canBeTakenOver = true
   readonly changeFeed = {
     wanted: [] as string[],
     kept: [] as string[],
@@ -23,6 +24,10 @@ class Fake extends Pooled {
     this.name = name
   }
 
+  async takeOver() {
+    return this.alive
+  }
+
   async close() {
     this.closed = true
   }
@@ -30,7 +35,7 @@ class Fake extends Pooled {
 
 function start(t: Test, { max = 100 }: { max?: number } = {}) {
   const occupancy = new Occupancy(new Bound({ max }), 'sessions with the server')
-  const pool = new SessionPool<Fake>({ occupancy, idleLimit: () => 0 })
+  const pool = new SessionPool<Fake>({ occupancy, idleLimit: () => 0, isSpare: () => false })
   t.teardown(() => pool.close(true))
   const opened: Fake[] = []
   let failing = false

@@ -36,10 +36,10 @@ const serverSettings = {
       'How to find the call that a question of a legacy server belongs to, if several calls share a session and the question does not say: "guess" takes a call whose tool has asked before, otherwise the oldest one. "exact" gives each call of a tool, prompt or resource that has asked before a session of its own (for a program, a process).',
     ),
   process: z
-    .enum(['per-session', 'single'])
+    .enum(['per-session', 'single', 'own'])
     .default('per-session')
     .describe(
-      'Whether each client has its own process of a program (per-session), or all clients of a principal share one (single), for programs that can run only once. With an HTTP server, "single" shares the session.',
+      'Whether a process of a program is for one client, and then for the next equal client of its principal (per-session), ends with its client (own), or is for all clients of a principal (single), for programs that can run only once. The same for sessions with an HTTP server.',
     ),
   roots: z
     .union([

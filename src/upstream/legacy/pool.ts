@@ -1,22 +1,17 @@
 /** The pool of sessions with a legacy server: one session per key, opened once for concurrent calls. */
 import { Fault } from '../../fault/fault.js'
 import { Bound } from '../../limits/bound.js'
-import type { Occupancy, Occupant } from '../../limits/occupancy.js'
+import type { Occupancy } from '../../limits/occupancy.js'
 import type { SessionClients } from '../capacity.js'
+import { PoolEntry, type PoolKey } from './pool-entry.js'
 
 export interface PoolOptions {
   /** The bound on everything that uses the server: sessions of the pool, and others. */
   occupancy: Occupancy
   /** Milliseconds after which an idle session of this principal ends; undefined for never. */
   idleLimit(principal: string, clients: SessionClients): number | undefined
-}
-
-/** The key of a session, and the principal to whose share of the bound it counts. */
-export interface PoolKey {
-  key: string
-  principal: string
-  /** The key of the clients that use it, if they are known by another one. */
-  clients?: string
+  /** Whether an idle session is kept for the next client. */
+  isSpare(principal: string, clients: SessionClients): boolean
 }
 
 /** A session of a pool. It counts its users; without users, it is idle. */
@@ -29,11 +24,17 @@ export abstract class Pooled {
   alone = false
   /** Set by the pool: takes it out of the pool, and ends it if it has no users. */
   leavePool = () => {}
+  /** Set by the pool while its clients have gone: called when the last user has left. */
+  onIdle: (() => void) | undefined
 
   /** Whether calls can still be sent. */
   abstract get alive(): boolean
   abstract readonly changeFeed: { readonly wanted: readonly string[]; keep(uris: readonly string[]): Promise<unknown> }
   abstract close(hurry?: boolean): Promise<void>
+  /** Whether another client may get it when its clients have gone: the server does not know what is theirs alone. */
+  abstract readonly canBeTakenOver: boolean
+  /** Prepares it for another client. Resolves to whether the server still answers. */
+  abstract takeOver(): Promise<boolean>
 
   /** Adds a user, which must call `unuse` once. */
   use(): void {
@@ -44,6 +45,7 @@ export abstract class Pooled {
     if (--this.users > 0) return
     this.lastUsed = performance.now()
     if (this.alone) this.leavePool()
+    else this.onIdle?.()
   }
 
   /** Takes a lost or broken session out of the pool. Its users keep it until they leave. */
@@ -60,7 +62,7 @@ const MAX_SUBSCRIBED = 256 * 1024
 
 export class SessionPool<S extends Pooled> {
   readonly #options: PoolOptions
-  readonly #entries = new Map<string, Entry<S>>()
+  readonly #entries = new Map<string, PoolEntry<S>>()
   /** Connected clients with a session of their own, by the key of what they use here. */
   readonly #clients = new Bound({ max: Number.POSITIVE_INFINITY })
   /** Sessions that have left the pool and are being closed. */
@@ -81,9 +83,13 @@ export class SessionPool<S extends Pooled> {
   /** The session of a key, at once if it is open; opens it if needed. Throws or rejects with a Fault. */
   acquire(wanted: PoolKey, open: () => Promise<S>): S | Promise<S> {
     const session = this.#entries.get(wanted.key)?.session
-    if (!session?.alive) return this.#use(this.#usable(wanted.key) ?? this.#add(wanted, open))
-    session.users++
-    return session
+    if (session?.alive) {
+      session.users++
+      return session
+    }
+    const entry = this.#usable(wanted.key)
+    if (entry?.takingOver) return entry.takingOver.then(() => this.acquire(wanted, open))
+    return this.#use(entry ?? this.#add(wanted, open))
   }
 
   /** A session of a key that no other call uses; opens one if needed. Throws or rejects with a Fault. */
@@ -92,17 +98,19 @@ export class SessionPool<S extends Pooled> {
       const key = n === 0 ? wanted.key : `${wanted.key} #${n}`
       const entry = this.#usable(key)
       if (!entry) return this.#use(this.#add({ ...wanted, key, clients: wanted.clients ?? wanted.key }, open))
+      if (entry.takingOver) return entry.takingOver.then(() => this.acquireUnused(wanted, open))
       if (entry.isUnused) return this.#use(entry)
     }
   }
 
   /** Notes that a client that uses the sessions of a key is connected, until the returned function is called. */
   enter(key: string): () => void {
+    if (this.#clients.heldBy(key) === 0) for (const entry of this.#usedBy(key)) this.#takeOver(entry)
     this.#clients.occupy(key)
     return () => {
       this.#clients.vacate(key)
       if (this.#clients.heldBy(key) > 0) return
-      for (const entry of this.#entries.values()) if (entry.clients === key) entry.leftAt = performance.now()
+      for (const entry of this.#usedBy(key)) this.#leave(entry)
     }
   }
 
@@ -123,14 +131,41 @@ export class SessionPool<S extends Pooled> {
     await Promise.all([...this.#ending].map((session) => session.close(hurry)))
   }
 
-  #use(entry: Entry<S>): S | Promise<S> {
+  #usedBy(clients: string): PoolEntry<S>[] {
+    return [...this.#entries.values()].filter((entry) => entry.clients === clients)
+  }
+
+  /** Notes that the last client of a session has gone. It becomes a spare as soon as it is idle. */
+  #leave(entry: PoolEntry<S>): void {
+    const isIdle = () => this.#options.occupancy.endIdleOf(entry.principal)
+    entry.leftAt = performance.now()
+    if (entry.session) entry.session.onIdle = isIdle
+    isIdle()
+  }
+
+  /** Gives a session whose clients have gone to the next one. Calls wait until it has been checked. */
+  #takeOver(entry: PoolEntry<S>): void {
+    const { session } = entry
+    if (!session || entry.leftAt === undefined) return
+    session.onIdle = undefined
+    if (!session.canBeTakenOver) return session.discard()
+    if (session.users > 0) return
+    entry.session = undefined
+    entry.takingOver = session.takeOver().then((isReady) => {
+      entry.takingOver = undefined
+      entry.session = session
+      if (!isReady) session.discard()
+    })
+  }
+
+  #use(entry: PoolEntry<S>): S | Promise<S> {
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     if (!entry.session) return this.#opened(entry)
     entry.session.users++
     return entry.session
   }
 
-  async #opened(entry: Entry<S>): Promise<S> {
+  async #opened(entry: PoolEntry<S>): Promise<S> {
     if (entry.waiting >= MAX_WAITING_CALLS)
       throw new Fault('overloaded', 'Too many calls wait for a session with the server', { retryAfter: 1 })
     entry.waiting++
@@ -142,7 +177,7 @@ export class SessionPool<S extends Pooled> {
   }
 
   /** Takes a session out of the pool, and ends it if it has no users. */
-  #remove(entry: Entry<S>, session: S): void {
+  #remove(entry: PoolEntry<S>, session: S): void {
     if (this.#entries.get(entry.key) === entry) this.#lose(entry.key, session)
     if (session.users > 0) return
     this.#options.occupancy.leave(entry)
@@ -155,7 +190,7 @@ export class SessionPool<S extends Pooled> {
     this.#ending.delete(session)
   }
 
-  #usable(key: string): Entry<S> | undefined {
+  #usable(key: string): PoolEntry<S> | undefined {
     const entry = this.#entries.get(key)
     if (!entry?.session || entry.session.alive) return entry
     entry.session.discard()
@@ -183,11 +218,12 @@ export class SessionPool<S extends Pooled> {
     return session
   }
 
-  #add(wanted: PoolKey, open: () => Promise<S>): Entry<S> {
+  #add(wanted: PoolKey, open: () => Promise<S>): PoolEntry<S> {
     const { key } = wanted
     const { occupancy } = this.#options
-    const entry: Entry<S> = new Entry<S>(wanted, {
+    const entry: PoolEntry<S> = new PoolEntry<S>(wanted, {
       limit: () => this.#idleLimitOf(entry),
+      isSpare: () => this.#options.isSpare(entry.principal, this.#clientsOf(entry)),
       end: () => this.#evict(entry),
     })
     occupancy.enter(entry)
@@ -207,49 +243,19 @@ export class SessionPool<S extends Pooled> {
     return entry
   }
 
-  #idleLimitOf({ principal, clients, leftAt }: Entry<S>): number | undefined {
-    const seen = this.#clients.heldBy(clients) > 0 ? 'here' : leftAt === undefined ? 'unknown' : 'gone'
-    return this.#options.idleLimit(principal, seen)
+  #idleLimitOf(entry: PoolEntry<S>): number | undefined {
+    const clients = this.#clientsOf(entry)
+    if (clients === 'gone' && entry.session?.canBeTakenOver === false) return 0
+    return this.#options.idleLimit(entry.principal, clients)
   }
 
-  #evict({ key, session }: Entry<S>): void {
+  #clientsOf({ clients, leftAt }: PoolEntry<S>): SessionClients {
+    if (this.#clients.heldBy(clients) > 0) return 'here'
+    return leftAt === undefined ? 'unknown' : 'gone'
+  }
+
+  #evict({ key, session }: PoolEntry<S>): void {
     this.#entries.delete(key)
     if (session) this.#end(session).catch(() => {})
-  }
-}
-
-/** A session of the pool, open or being opened. */
-class Entry<S extends Pooled> implements Occupant {
-  readonly key: string
-  readonly principal: string
-  /** The key of the clients that use it. */
-  readonly clients: string
-  readonly end: () => void
-  readonly #limit: () => number | undefined
-  opening: Promise<S> | undefined
-  session: S | undefined
-  /** Calls that wait for it to open. */
-  waiting = 0
-  /** When its last connected client left, by `performance.now()`; undefined if it has had none. */
-  leftAt: number | undefined
-
-  constructor({ key, principal, clients = key }: PoolKey, ending: { limit(): number | undefined; end(): void }) {
-    this.key = key
-    this.principal = principal
-    this.clients = clients
-    this.#limit = ending.limit
-    this.end = ending.end
-  }
-
-  get isUnused(): boolean {
-    return this.session ? this.session.users === 0 : this.waiting === 0
-  }
-
-  get idleSince(): number | undefined {
-    return this.session?.users === 0 ? Math.max(this.session.lastUsed, this.leftAt ?? 0) : undefined
-  }
-
-  get idleLimit(): number | undefined {
-    return this.#limit()
   }
 }

@@ -59,6 +59,8 @@ export class ServerRequests {
   })
   /** A question was refused, because too many calls wait for answers. */
   hadNoRoom = false
+  /** The server has asked a client for its roots. */
+  knowsRoots = false
   readonly #peer: AskingPeer
   readonly #options: ServerRequestsOptions
   readonly #capabilities: Payload
@@ -134,6 +136,7 @@ export class ServerRequests {
       })
     const question: ServerQuestion = { request, addressed: addressee !== undefined, withdrawn: false, reservation }
     this.#open.set(idKey(id), question)
+    if (method === 'roots/list') this.knowsRoots = true
     this.#give(question, addressee)
   }
 

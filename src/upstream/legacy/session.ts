@@ -23,6 +23,7 @@ import { ToolCache } from '../tools.js'
 import { type Channel, ChannelError } from '../transport/channel.js'
 import type { Askers } from './askers.js'
 import { ChangeFeed } from './change-feed.js'
+import { answersIn, resetsLevel } from './client-traces.js'
 import { resultOf, shakeHands } from './handshake.js'
 import { Pooled } from './pool.js'
 import { ServerRequests } from './server-requests.js'
@@ -260,6 +261,16 @@ export class LegacySession extends Pooled implements Owner {
       this.#levelSet = this.#peer.call('logging/setLevel', `{"level":"${level}"}`, SET_LEVEL_TIMEOUT).catch(() => {})
     }
     await this.#levelSet
+  }
+
+  get canBeTakenOver(): boolean {
+    return !this.serverRequests.knowsRoots
+  }
+
+  async takeOver(): Promise<boolean> {
+    const hadLevel = this.#level !== undefined
+    this.#level = undefined
+    return this.alive && (!hadLevel || (await resetsLevel(this.#peer))) && (await answersIn(this.#peer))
   }
 
   /** Notes that the server no longer knows the session. */

@@ -23,7 +23,8 @@ import type { ServerOptions } from '../options.js'
 import { ChannelError } from '../transport/channel.js'
 import { AskedClients } from './asked-clients.js'
 import { Askers } from './askers.js'
-import { type PoolKey, SessionPool } from './pool.js'
+import { SessionPool } from './pool.js'
+import type { PoolKey } from './pool-entry.js'
 import { LegacySession, type SessionIdentity } from './session.js'
 
 /** Milliseconds after which the era of an HTTP server is detected again before another session is opened. */

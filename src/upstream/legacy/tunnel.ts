@@ -10,10 +10,11 @@ import { cancelledId } from '../../protocol/cancelled.js'
 import type { Encoded, MessageOrigin } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { negotiated } from '../../protocol/legacy-server.js'
-import { methodTraits } from '../../protocol/methods.js'
+import { CALL_TOOL, methodTraits } from '../../protocol/methods.js'
 import { declaredBy } from '../../protocol/offered.js'
 import { concernsTasks } from '../../protocol/owned-tasks.js'
 import { revisedResponse } from '../../protocol/revise.js'
+import { offersTasks } from '../../protocol/tasks.js'
 import type { AboutMessage, DeliveryKind, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
 import {
   type Id,
@@ -42,7 +43,8 @@ import { SessionCheck } from '../session-check.js'
 import type { Loss } from '../session-loss.js'
 import type { TaskOwners } from '../task-owners.js'
 import { ChannelError } from '../transport/channel.js'
-import { sendOpening } from './handshake.js'
+import { ClientTraces } from './client-traces.js'
+import { resultIn, sendOpening } from './handshake.js'
 import { OrderedDelivery } from './ordered-delivery.js'
 
 export interface TunnelOptions {
@@ -58,11 +60,20 @@ export interface TunnelOptions {
   onEnd: (error: ChannelError | undefined, lost: boolean) => void
   /** Called when the channel is closed. */
   onClosed: () => void
+  /** Keeps the session of a client that has gone for another one. Returns false if it has to be closed. */
+  keep: (left: LeftSession) => boolean
   /** Whose tasks are whose, and which answers are revised. */
   tasks: TaskOwners
   revision: Revision
   /** Encodes the server's own requests and notifications for the client; unchanged by default. */
   write?: ((message: Request | Notification) => Wire) | undefined
+}
+
+/** A session of a client that has gone: its channel, the answer to its `initialize`, and what the client has set. */
+export interface LeftSession {
+  peer: Peer
+  answer: Response
+  traces: ClientTraces
 }
 
 /** Milliseconds to wait for the stream of the server's own messages to open. */
@@ -86,6 +97,11 @@ export class DirectTunnel implements Tunnel, Owner {
   readonly #delivery: OrderedDelivery<Exchange> | undefined
   #listener: TunnelListener | undefined
   readonly #check: SessionCheck
+  readonly #traces = new ClientTraces()
+  /** Another client has begun the session: the server has got `notifications/initialized`. */
+  readonly #hasBegun: boolean
+  /** Any call may create a task, which nobody undoes. */
+  readonly #makesTasks: boolean
   /** The client has sent `notifications/initialized`. Before that, a server may refuse requests. */
   #isInitialized = false
   /** Settles when `notifications/initialized` has been delivered; undefined before it is sent and after its delivery. */
@@ -94,9 +110,11 @@ export class DirectTunnel implements Tunnel, Owner {
   over = false
   #closed = false
 
-  private constructor(peer: Peer, options: TunnelOptions, answer: Response) {
+  private constructor(peer: Peer, options: TunnelOptions, answer: Response, hasBegun = false) {
     this.#peer = peer
     this.#options = options
+    this.#hasBegun = hasBegun
+    this.#makesTasks = offersTasks(declaredBy(resultIn(answer) ?? EMPTY))
     this.#reservation = peer.reserve(options.principal)
     this.answer = answer
     this.revision = negotiated(answer)
@@ -116,6 +134,11 @@ export class DirectTunnel implements Tunnel, Owner {
     const { timeout, call, start } = options
     const answer = await sendOpening(params, (sent) => peer.call('initialize', sent, timeout, { call, start }))
     return new DirectTunnel(peer, options, answer)
+  }
+
+  /** Gives the session of a client that has gone to the next one. */
+  static takeOver({ peer, answer }: LeftSession, options: TunnelOptions): DirectTunnel {
+    return new DirectTunnel(peer, options, answer, true)
   }
 
   opened(id: Id): Encoded {
@@ -142,6 +165,7 @@ export class DirectTunnel implements Tunnel, Owner {
     const { method, params } = request
     if (typeof params !== 'string' && tasks.tellsApart(principal) && concernsTasks(request))
       await tasks.asked(principal, method, params)
+    if (method !== CALL_TOOL || this.#makesTasks) this.#traces.requested(request)
     const revise = revision.of(principal, request)
     this.#peer.lastUsed = performance.now()
     const exchange = this.#peer.beginExchange(this.#options.principal)
@@ -205,6 +229,7 @@ export class DirectTunnel implements Tunnel, Owner {
 
   asked(request: Request, exchange: Exchange | undefined): void {
     const { write = plain } = this.#options
+    this.#traces.asked(request)
     const call = exchange?.number ?? this.#onlyCall
     this.#deliver(write(request), { call, origin: originOf(request), kind: 'question', key: idKey(request.id) })
   }
@@ -213,6 +238,7 @@ export class DirectTunnel implements Tunnel, Owner {
     const { write = plain } = this.#options
     const call = method === LOG ? this.#onlyCall : undefined
     const about = { call, origin: originOf({ params }), ...withdrawal(method, params) }
+    if (about.key !== undefined) this.#traces.settled(about.key)
     this.#deliver(write({ kind: 'notification', method, params }), about)
   }
 
@@ -237,12 +263,15 @@ export class DirectTunnel implements Tunnel, Owner {
   }
 
   notify(method: string, params: Sent): void {
+    this.#traces.notified(method)
+    const begins = method === 'notifications/initialized'
+    if (begins) this.#isInitialized = true
+    if (begins && this.#hasBegun) return
     const delivered = this.#peer.notify(method, params).catch((error: unknown) => {
       this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered')
       if (error instanceof ChannelError) this.#isLost(error, method).catch(() => {})
     })
-    if (method !== 'notifications/initialized') return
-    this.#isInitialized = true
+    if (!begins) return
     // Over HTTP, later messages use other connections and could overtake this one, so they wait for it.
     this.begun = delivered
       .then(() => this.#listen())
@@ -260,7 +289,9 @@ export class DirectTunnel implements Tunnel, Owner {
 
   respond(response: Response): void {
     const { id, outcome } = response
-    if (id !== undefined) this.#peer.answer(outcome.kind, id, join(responseMessage(id, response)), outcome.source)
+    if (id === undefined) return
+    this.#traces.settled(idKey(id))
+    this.#peer.answer(outcome.kind, id, join(responseMessage(id, response)), outcome.source)
   }
 
   attach(listener: TunnelListener): void {
@@ -275,9 +306,18 @@ export class DirectTunnel implements Tunnel, Owner {
     if (!this.over) {
       this.over = true
       this.#delivery?.end()
+      if (this.#isKept()) return
       this.#options.onEnd(undefined, false)
     }
     this.#close()
+  }
+
+  /** Leaves the session to another client, if that can have it. Returns whether it is kept. */
+  #isKept(): boolean {
+    const left = { peer: this.#peer, answer: this.answer, traces: this.#traces }
+    const isWhole = this.#isInitialized && left.traces.canUndo && left.peer.channel.alive
+    this.#closed = isWhole && this.#options.keep(left)
+    return this.#closed
   }
 
   async #next<T extends Arrival>(arriving: Promise<T>): Promise<T | Response> {

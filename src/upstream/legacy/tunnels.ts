@@ -1,32 +1,56 @@
-/** Opens tunnels, the sessions of single legacy clients with a legacy server. Ends idle ones if others need the room. */
+/**
+ * Opens tunnels, the sessions of single legacy clients with a legacy server. Ends idle ones if others need the room, and
+ * gives those of clients that have gone to the next equal client of the same principal.
+ */
 
 import { Fault, isOfSignIn } from '../../fault/fault.js'
 import type { Occupant } from '../../limits/occupancy.js'
+import type { Account } from '../../protocol/account.js'
 import type { Sender } from '../../protocol/call.js'
-import type { Request } from '../../rpc/message.js'
+import { canonical } from '../../rpc/canonical.js'
+import { jsonOf, type Request } from '../../rpc/message.js'
+import { edit } from '../../rpc/splice.js'
 import type { Verdict } from '../era/verdict.js'
 import { credentialOf, openingFault } from '../failure.js'
 import type { Access } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
-import { DirectTunnel, type TunnelOptions } from './tunnel.js'
+import { answersIn } from './client-traces.js'
+import { DirectTunnel, type LeftSession, type TunnelOptions } from './tunnel.js'
 
 /** How a tunnel is opened. */
 type Opening = Pick<TunnelOptions, 'call' | 'write'>
 
-/** A tunnel, open or being opened. */
+/** A session of a tunnel, open or being opened. */
 interface TunnelOccupant extends Occupant {
+  /** What equal clients of one principal have in common; undefined if that is too long to be kept. */
+  key: string | undefined
+  account: Account | undefined
   tunnel: DirectTunnel | undefined
+  spare: Spare | undefined
   /** Identifies the session for the inspector. */
   session: string | undefined
 }
+
+/** A session whose client has gone. */
+interface Spare extends LeftSession {
+  /** When that was, by `performance.now()`; undefined as soon as another client is to get it. */
+  since: number | undefined
+  /** Whether what the client has set is undone. */
+  undone: Promise<boolean>
+}
+
+/** Maximum characters of a key. */
+const MAX_OPENING = 8 * 1024
 
 export class Tunnels {
   readonly #options: ServerOptions
   readonly #access: Access
   /** Channels that have not ended. */
   readonly #peers = new Set<Peer>()
+  /** Sessions whose client has gone, by their keys. */
+  readonly #spares = new Map<string, TunnelOccupant>()
   #closed = false
 
   constructor(options: ServerOptions, access: Access) {
@@ -35,8 +59,8 @@ export class Tunnels {
   }
 
   /**
-   * Sends a client's `initialize` to the server, on a channel of its own. Resolves to undefined if the server turns out
-   * not to support sessions. Rejects with a Fault.
+   * Sends a client's `initialize` to the server, on a channel of its own, or gives the client the session of an equal one
+   * that has gone. Resolves to undefined if the server turns out not to support sessions. Rejects with a Fault.
    */
   async connect(
     verdict: Verdict,
@@ -44,17 +68,36 @@ export class Tunnels {
     sender: Sender,
     options: Opening,
   ): Promise<DirectTunnel | undefined> {
-    const { occupancy } = this.#access.capacity
+    const { capacity } = this.#access
+    const { occupancy } = capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
+    const key = keyOf(opening, sender)
+    const account = this.#options.accounts?.for(sender)
+    if (key !== undefined && this.#spares.has(key)) {
+      const taken = await this.#takeOver(key, account, options)
+      if (taken) return taken
+    }
+    const { principal } = sender
+    const endSpare = () => this.#endSpare(occupant)
     const occupant: TunnelOccupant = {
-      principal: sender.principal,
+      principal,
+      key,
+      account,
       session: this.#options.recorder && crypto.randomUUID(),
       tunnel: undefined,
+      spare: undefined,
       get idleSince() {
-        return this.tunnel?.idleSince
+        return this.spare ? this.spare.since : this.tunnel?.idleSince
+      },
+      get idleLimit() {
+        return this.spare && capacity.idleLimit(principal, 'gone')
+      },
+      get isSpare() {
+        return this.spare?.since !== undefined
       },
       end() {
-        this.tunnel?.end()
+        if (this.spare) endSpare()
+        else this.tunnel?.end()
       },
     }
     occupancy.enter(occupant)
@@ -83,7 +126,7 @@ export class Tunnels {
     const { detection, capacity } = this.#access
     const { era } = verdict
     const turnedModern = () => era === 'legacy' && verdict.era === 'modern'
-    const account = this.#options.accounts?.for(sender)
+    const { account } = occupant
     await capacity.mayStart(sender.principal)
     const peer = await detection.channel(verdict.transport, { account }).catch((error: unknown) => {
       if (turnedModern()) return undefined
@@ -139,23 +182,90 @@ export class Tunnels {
     occupant: TunnelOccupant,
     options: Opening,
   ): Promise<DirectTunnel> {
-    const { timeouts, log, accounts } = this.#options
-    const { detection, capacity, tasks, revision } = this.#access
-    const { occupancy } = capacity
-    const { principal } = sender
     peer.headers = credentialOf(sender)
-    peer.account = accounts?.for(sender)
-    const onEnd = (error: ChannelError | undefined, lost: boolean) => {
-      if (occupant.tunnel) this.#report(lost ? 'lost' : 'ended', occupant)
-      occupancy.leave(occupant)
-      if (error) detection.ended(error, true)
-    }
-    const onClosed = () => this.#peers.delete(peer)
+    peer.account = occupant.account
+    return DirectTunnel.open(peer, opening, this.#optionsOf(peer, occupant, options))
+  }
+
+  #optionsOf(peer: Peer, occupant: TunnelOccupant, options: Opening): TunnelOptions {
+    const { timeouts, log } = this.#options
+    const { detection, capacity, tasks, revision } = this.#access
     const { initialize: timeout, start } = timeouts
-    return DirectTunnel.open(peer, opening, {
-      ...{ principal, timeout, start, log, onEnd, onClosed, tasks, revision },
+    return {
+      ...{ principal: occupant.principal, timeout, start, log, tasks, revision },
+      onEnd: (error, lost) => {
+        if (occupant.tunnel) this.#report(lost ? 'lost' : 'ended', occupant)
+        capacity.occupancy.leave(occupant)
+        if (error) detection.ended(error, true)
+      },
+      onClosed: () => this.#peers.delete(peer),
+      keep: (left) => this.#keep(left, occupant),
       ...options,
-    })
+    }
+  }
+
+  /** Keeps the session of a client that has gone for the next one. Returns whether it does. */
+  #keep(left: LeftSession, occupant: TunnelOccupant): boolean {
+    const { key } = occupant
+    const { reuse = 0 } = this.#options.timeouts
+    if (key === undefined || reuse === 0 || this.#closed) return false
+    const { peer, traces } = left
+    const end = () => {
+      if (occupant.spare === spare) this.#endSpare(occupant)
+    }
+    peer.owner = {
+      ping: { method: 'ping', params: undefined },
+      asked: (request) => peer.refuse(request),
+      notified: () => {},
+      streamLost: end,
+      ended: end,
+    }
+    const spare: Spare = { ...left, since: performance.now(), undone: traces.undo(peer) }
+    occupant.tunnel = undefined
+    occupant.spare = spare
+    this.#spares.set(key, occupant)
+    spare.undone.then((isUndone) => !isUndone && end()).catch(end)
+    this.#access.capacity.occupancy.endIdleOf(occupant.principal)
+    return true
+  }
+
+  /** Ends a session whose client has gone. */
+  #endSpare(occupant: TunnelOccupant): void {
+    const { spare } = occupant
+    if (!spare) return
+    const { peer } = spare
+    occupant.spare = undefined
+    this.#forgetSpare(occupant)
+    this.#access.capacity.occupancy.leave(occupant)
+    this.#report('ended', occupant)
+    const closed = () => this.#peers.delete(peer)
+    peer.channel.close().then(closed, closed)
+  }
+
+  #forgetSpare(occupant: TunnelOccupant): void {
+    const { key } = occupant
+    if (key !== undefined && this.#spares.get(key) === occupant) this.#spares.delete(key)
+  }
+
+  /** Gives the session of an equal client that has gone to the next one, if there is one that still works. */
+  async #takeOver(key: string, account: Account | undefined, options: Opening): Promise<DirectTunnel | undefined> {
+    const occupant = this.#spares.get(key)
+    const spare = occupant?.spare
+    if (!occupant || !spare || occupant.account !== account) return undefined
+    this.#forgetSpare(occupant)
+    // It is not idle meanwhile, so it does not have to make room.
+    spare.since = undefined
+    const { peer } = spare
+    const works = (await spare.undone) && (await answersIn(peer))
+    if (occupant.spare !== spare) return undefined
+    if (!works) {
+      this.#endSpare(occupant)
+      return undefined
+    }
+    occupant.spare = undefined
+    const tunnel = DirectTunnel.takeOver(spare, this.#optionsOf(peer, occupant, options))
+    occupant.tunnel = tunnel
+    return tunnel
   }
 
   /** Reports a new state of a session, for metrics. */
@@ -163,4 +273,11 @@ export class Tunnels {
     const { observe, name } = this.#options
     observe?.({ kind: 'session', server: name, side: 'server', what, session, principal })
   }
+}
+
+/** What equal clients of one principal have in common: what they say in `initialize`, and their credential. */
+function keyOf({ params }: Request, { principal, credential = '' }: Sender): string | undefined {
+  const said = typeof params === 'string' ? undefined : jsonOf(edit(params, { _meta: undefined }))
+  if (said === undefined || said.length > MAX_OPENING) return undefined
+  return `${principal} ${credential} ${canonical(said)}`
 }
