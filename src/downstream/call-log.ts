@@ -10,7 +10,7 @@ import type { CallEnd, CallFields, CallRecorder, Whose } from '../ports/recorder
 import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
 import { CALL_TOOL, methodTraits } from '../protocol/methods.js'
-import { type Span, type TraceContext, traceIn } from '../protocol/trace.js'
+import { type ReceivedTrace, type Span, type TraceContext, traceIn } from '../protocol/trace.js'
 import type { Request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { EMPTY, objectIn, type Payload, stringUnder } from '../rpc/splice.js'
@@ -51,7 +51,7 @@ export class CallLogEntry implements CallLog {
   constructor(
     logger: Logger,
     fields: CallFields,
-    whose?: Whose & { trace?: TraceContext | undefined },
+    whose?: Whose & { trace?: ReceivedTrace | undefined },
     request?: Pick<Request, 'method' | 'params'>,
   ) {
     this.#logger = logger
@@ -66,7 +66,7 @@ export class CallLogEntry implements CallLog {
     if (named) this.#fields['name'] = named.name
     if (!tracer || !whose) return
     try {
-      this.#span = tracer.begin(traceIn(objectIn(params, '_meta') ?? EMPTY) ?? whose.trace, this.#started)
+      this.#span = tracer.begin(parentOf(objectIn(params, '_meta') ?? EMPTY, whose.trace), this.#started)
     } catch (error) {
       // Nothing was sent to the server: a Fault says so.
       throw Fault.from(error)
@@ -270,4 +270,10 @@ export function subject(method: string, params: Payload | string): { name: strin
   const name = typeof params === 'string' ? params : stringUnder(params, named)
   if (typeof name !== 'string') return undefined
   return { name: (named === 'uri' ? publicAddress(name) : name).slice(0, MAX_LOGGED_NAME) }
+}
+
+/** The client's span, by `_meta` or else by the headers. */
+function parentOf(meta: Payload, received: ReceivedTrace | undefined): TraceContext | undefined {
+  const { traceparent, tracestate } = received ?? {}
+  return traceIn(meta) ?? (traceparent === undefined ? undefined : { traceparent, tracestate })
 }

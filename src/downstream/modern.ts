@@ -20,7 +20,7 @@ import {
   encodeReply,
 } from '../protocol/modern-client.js'
 import { checkFilter } from '../protocol/subscriptions.js'
-import type { TraceContext } from '../protocol/trace.js'
+import type { ReceivedTrace } from '../protocol/trace.js'
 import type { Upstream } from '../protocol/upstream.js'
 import { error as errorMessage, type Id, idKey, type Notification, type Request } from '../rpc/message.js'
 import { type JsonSource, own, wireOf } from '../rpc/source.js'
@@ -51,7 +51,7 @@ export interface Arrived {
   /** `Mcp-Param-*`, if the transport has headers. They must match the arguments. */
   paramHeaders?: ReadonlyMap<string, string>
   /** The trace context of the headers. */
-  trace?: TraceContext | undefined
+  trace?: ReceivedTrace | undefined
   /** The whole message, if the answer has a stream of its own. */
   bytes?: Uint8Array | undefined
   source?: JsonSource | undefined

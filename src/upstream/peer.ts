@@ -12,6 +12,7 @@ import type { Call } from '../protocol/call.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
 import { OF_BRIDGE, SUBSCRIPTION_ID } from '../protocol/meta.js'
 import { isOfClients, LISTEN } from '../protocol/methods.js'
+import { withTraceHeaders } from '../protocol/trace.js'
 import { brokenAnswerTo } from '../rpc/broken.js'
 import { type Head, headIn } from '../rpc/head.js'
 import {
@@ -36,7 +37,7 @@ import {
 import { objectAtEnd } from '../rpc/message-at-end.js'
 import type { Outline } from '../rpc/outline.js'
 import { cut, type JsonSource, repairedSourceOf, sourceOf, textOfWire } from '../rpc/source.js'
-import { type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
+import { EMPTY, type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import { unreadResponse } from '../rpc/unread-response.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { Deadline } from '../time/time.js'
@@ -239,12 +240,19 @@ export class Peer implements Receiver, ExchangePeer {
     exchange.receivedBefore = this.#received
     const bytes = params instanceof Uint8Array ? params : undefined
     const text = params instanceof Uint8Array ? '' : request(exchange.wireId ?? exchange.id, method, params)
+    const usual = headers ?? this.headers
+    const meta = exchange.call ? exchange.call.meta : metaIn(params)
+    const hasTrace =
+      meta !== EMPTY &&
+      this.channel.transport !== 'stdio' &&
+      (raw(meta, 'traceparent') !== undefined || raw(meta, 'baggage') !== undefined)
+    const all = hasTrace ? withTraceHeaders(usual, meta) : usual
     if (this.#recorder)
       this.#recorder.sent(
         { form: 'request', method, id: exchange.wireId === undefined ? exchange.id : idValue(exchange.wireId) },
         bytes ? textOfWire([bytes]) : text,
         exchange.number,
-        { origin: exchange.origin ?? originOf(params), headers: headers ?? this.headers },
+        { origin: exchange.origin ?? originOf(params), headers: all },
         exchange.sentAt,
       )
     this.channel
@@ -253,7 +261,7 @@ export class Peer implements Receiver, ExchangePeer {
         bytes,
         exchange: exchange.id,
         principal: exchange.principal,
-        headers: headers ?? this.headers,
+        headers: all,
         account: exchange.account ?? this.account,
       })
       .catch((error: ChannelError | Fault) => {
@@ -621,4 +629,10 @@ function listener(params: Params): number | undefined {
   const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
   const id = meta && raw(meta, SUBSCRIPTION_ID)
   return id === undefined ? undefined : numberOf(id)
+}
+
+/** The `_meta` of params. */
+function metaIn(params: Sent | Uint8Array): Payload {
+  const payload = originOf(params)
+  return (payload && objectIn(payload, '_meta')) ?? EMPTY
 }

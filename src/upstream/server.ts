@@ -5,7 +5,7 @@ import type { Gauge } from '../ports/events.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { AskedClient, Call, Final, Handler, Notice, Sender } from '../protocol/call.js'
 import { LISTEN, ROOTS_CHANGED } from '../protocol/methods.js'
-import { type TraceContext, withTrace } from '../protocol/trace.js'
+import { type ReceivedTrace, type TraceContext, withReceived, withTrace } from '../protocol/trace.js'
 import type { LegacyRoute, Relayed, Upstream } from '../protocol/upstream.js'
 import type { Signal } from '../time/hang-up.js'
 import { Capacity } from './capacity.js'
@@ -230,7 +230,10 @@ export class Server implements Upstream {
   }
 
   /** The answer of the half for this era. */
-  #half({ era }: Verdict, call: Call): Promise<Final> {
+  #half({ era }: Verdict, given: Call): Promise<Final> {
+    const { carried } = given
+    // Modern servers over HTTP read the headers.
+    const call = carried && (era === 'legacy' || this.isProgram) ? withTraceInMeta(given, carried) : given
     if (era === 'legacy') return this.#legacy.handle(call)
     // Over HTTP, a client opens a broken subscription again by itself. With a program, the bridge does it.
     if (call.method === LISTEN && this.isProgram)
@@ -278,6 +281,12 @@ function tracedCall(call: Call, { traceparent, tracestate }: TraceContext): Call
   if (tracestate === undefined) delete carried['tracestate']
   else carried['tracestate'] = tracestate
   return { ...call, meta: withTrace(call.meta, { traceparent, tracestate }), carried }
+}
+
+/** The call with what its headers say about the trace in `_meta`, for servers that read no headers, or not these. */
+function withTraceInMeta(call: Call, carried: ReceivedTrace): Call {
+  const meta = withReceived(call.meta, carried)
+  return meta === call.meta ? call : { ...call, meta }
 }
 
 /** The Fault of a failed call for its trace; undefined if the client no longer waits, or if another replica answers. */

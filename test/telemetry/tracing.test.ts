@@ -15,6 +15,7 @@ import { call } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
 import { modernStdio } from '../support/modern-stdio.js'
 import { PlainHttp } from '../support/plain-http.js'
+import { SseClient } from '../support/sse-client.js'
 
 type Json = Record<string, unknown>
 
@@ -79,7 +80,7 @@ t.test('loads nothing without variables for traces, and leaves `_meta` unchanged
   const meta = { traceparent, tracestate: 'a=1', baggage: 'b=2' }
   await call(url, 'tools/call', { name: 'echo' }, { meta, headers: { traceparent: other } })
   t.match(metaOf(legacy.of('tools/call')[0]?.message), meta)
-  t.notOk('traceparent' in (legacy.of('tools/call')[0]?.headers ?? {}))
+  t.match(legacy.of('tools/call')[0]?.headers, meta, 'the context of `_meta`, not that of the headers')
   t.notOk(loaded(), 'no package of OpenTelemetry has been loaded')
 })
 
@@ -305,8 +306,30 @@ t.test('a span continues the trace of _meta, or else that of the headers', async
     const span = await collector.span({ name: 'tools/list', kind: 'server' })
     if (trace === undefined) t.equal(span.parentSpanId, undefined, name)
     else t.equal(span.traceId, trace, name)
-    const { traceId } = parts(metaOf(legacy.of('tools/list').at(-1)?.message)['traceparent'])
-    t.equal(traceId, span.traceId, name)
+    const { message, headers } = legacy.of('tools/list').at(-1) ?? {}
+    const sent = metaOf(message)['traceparent']
+    t.equal(parts(sent).traceId, span.traceId, name)
+    t.equal(headers?.['traceparent'], sent, `${name}: the headers say the same`)
+  }
+})
+
+t.test('calls of clients over HTTP+SSE, and those of a batch, continue the trace of the headers', async (t) => {
+  const { server } = modernStdio(t)
+  const { url, collector } = await start(t, server)
+  const request = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'echo' } })
+  const sse = await SseClient.open(url, '2025-03-26')
+  const client = await LegacyClient.open(url, { revision: '2025-03-26' })
+  const lanes: Record<string, () => Promise<unknown>> = {
+    'HTTP+SSE': async () => {
+      await sse.post(request(10), { traceparent: other })
+      return sse.answer(10)
+    },
+    'a batch': () => client.post([request(11)], { traceparent: other }),
+  }
+  for (const [lane, make] of Object.entries(lanes)) {
+    collector.spans.length = 0
+    await make()
+    t.equal((await collector.span({ name: 'tools/call echo', kind: 'server' })).traceId, OTHER_TRACE, lane)
   }
 })
 

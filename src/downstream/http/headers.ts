@@ -5,7 +5,7 @@
 import type { FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import { isCarried, PARAM_PREFIX, type ReceivedHeaders } from '../../protocol/headers.js'
-import type { TraceContext } from '../../protocol/trace.js'
+import type { ReceivedTrace } from '../../protocol/trace.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 
 const MAX_HEADER_NAMES = 100
@@ -96,9 +96,13 @@ function readRepeated(rawHeaders: readonly string[]): RequestHeaders {
   return { received, params, carried }
 }
 
-/** The trace context of a request (W3C Trace Context); undefined if it has none. */
-export function traceHeaders({ headers }: Pick<FastifyRequest, 'headers'>): TraceContext | undefined {
-  const { traceparent, tracestate } = headers
-  if (typeof traceparent !== 'string') return undefined
-  return { traceparent, tracestate: typeof tracestate === 'string' ? tracestate : undefined }
+/** What the headers of a request say about its trace; undefined if nothing. */
+export function traceHeaders({ headers }: Pick<FastifyRequest, 'headers'>): ReceivedTrace | undefined {
+  const { traceparent, tracestate, baggage } = headers
+  if (traceparent === undefined && baggage === undefined) return undefined
+  return { traceparent: textOf(traceparent), tracestate: textOf(tracestate), baggage: textOf(baggage) }
+}
+
+function textOf(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : undefined
 }

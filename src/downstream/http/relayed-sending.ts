@@ -37,6 +37,8 @@ export interface Passing {
   revise?: Revise | undefined
   /** The id of the request of the server that it answers. */
   answers?: Id | undefined
+  /** What `_meta` says about the trace, for a request whose headers do not say it. */
+  context?: Readonly<Record<string, string>> | undefined
 }
 
 /** An answer of the server, as undici gives it: its headers, and its body as a stream. */
@@ -105,7 +107,7 @@ export class RelayedSending {
     const { request, relayed, passing, sessions } = this.#parts
     const { cookies, trace } = this.#sender
     // `initialize` opens a session. A session id in it could give the client somebody else's session.
-    const sent = sentOn(request.headers, passing.era === 'legacy' && !passing.opens)
+    const sent = { ...passing.context, ...sentOn(request.headers, passing.era === 'legacy' && !passing.opens) }
     const session = headerOf(sent, 'mcp-session-id')
     if (session !== undefined && sessions.isOurs(session)) delete sent['mcp-session-id']
     const credential = this.#authorization ?? request.credential

@@ -5,9 +5,10 @@ import { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
 import { ANOTHER, OwnedByReplica } from '../../ports/replicas.js'
 import { textWithoutAbsent } from '../../protocol/absent.js'
-import { idToAnswer, isSilent } from '../../protocol/classify.js'
+import { idToAnswer, isSilent, metaOf } from '../../protocol/classify.js'
 import { looksModern, traits } from '../../protocol/eras.js'
 import { type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
+import { withTraceHeaders } from '../../protocol/trace.js'
 import type { Upstream } from '../../protocol/upstream.js'
 import type { Id, Message, Request } from '../../rpc/message.js'
 import { own } from '../../rpc/source.js'
@@ -216,6 +217,7 @@ function passingOf(message: Message): Passing {
     opens: false,
     goesOn: !('method' in message),
     answers: message.kind === 'response' ? message.id : undefined,
+    context: message.kind === 'request' ? withTraceHeaders({}, metaOf(message)) : undefined,
   }
 }
 

@@ -80,8 +80,9 @@ export class HttpSession implements KeptSession {
       return undefined
     }
     const { grant, ends } = reply.request
-    const { tracer, recorder } = this.#options.log.telemetry ?? {}
-    const trace = tracer && traceHeaders(reply.request)
+    const { recorder } = this.#options.log.telemetry ?? {}
+    const { traceparent, baggage } = reply.request.headers
+    const trace = (traceparent ?? baggage) === undefined ? undefined : traceHeaders(reply.request)
     const headers = recorder && reply.request.headers
     return this.client.answerClient(request, send, { trace, headers, grant, ends })
   }
@@ -95,7 +96,7 @@ export class HttpSession implements KeptSession {
     const answers = errors.map((text) => ({ text, lost: () => text }))
     const { grant, ends } = reply.request
     const headers = this.#options.log.telemetry?.recorder && reply.request.headers
-    const about = { headers, ends, grant: grant && { ...grant, inBand: true } }
+    const about = { trace: traceHeaders(reply.request), headers, ends, grant: grant && { ...grant, inBand: true } }
     const answer = (request: Request) =>
       this.client.answerClient(
         request,

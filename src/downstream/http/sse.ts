@@ -21,7 +21,7 @@ import { readBodies, reserveUntilClosed, takeOver } from './body.js'
 import { EventConnection } from './connection.js'
 import { checkBody, checkTakesEvents } from './content-type.js'
 import { forward } from './forward.js'
-import { readHeaders } from './headers.js'
+import { readHeaders, traceHeaders } from './headers.js'
 import { ofServer, type Refusals, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
 import type { KeptSession, SessionStore } from './sessions.js'
@@ -154,6 +154,7 @@ export class SseSession implements KeptSession {
       reply.code(202).send()
       this.#conversation
         .take(message, {
+          trace: traceHeaders(request),
           headers: this.#options.log.telemetry?.recorder && request.headers,
           grant: request.grant && { ...request.grant, inBand: true },
           ends: request.ends,

@@ -6,7 +6,7 @@ import type { RecordedHeaders } from '../../ports/recorder.js'
 import type { Grant, Handler, Sender } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { LogLevel } from '../../protocol/methods.js'
-import type { TraceContext } from '../../protocol/trace.js'
+import type { ReceivedTrace } from '../../protocol/trace.js'
 import type { DeliveryKind, Upstream } from '../../protocol/upstream.js'
 import type { Notification, Request, Response } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
@@ -66,7 +66,7 @@ export interface ClientSession {
 /** What the transport knows about one request of a session. */
 export interface AboutRequest {
   /** The trace context of the headers. */
-  trace?: TraceContext | undefined
+  trace?: ReceivedTrace | undefined
   /** All headers, for the inspector. */
   headers?: RecordedHeaders
   /** What the token of this request grants; another request may have opened the session. */
@@ -98,7 +98,7 @@ export interface OpenOptions {
   memory: Memory
   settings: SessionSettings
   /** The trace context in the headers of `initialize`. */
-  trace?: TraceContext | undefined
+  trace?: ReceivedTrace | undefined
   /** All headers of `initialize`, for the inspector. */
   headers?: RecordedHeaders
   /** Identifies the session for the inspector. */

@@ -26,6 +26,7 @@ import {
   methodTraits,
   ROOTS_CHANGED,
 } from '../../protocol/methods.js'
+import { withReceived } from '../../protocol/trace.js'
 import {
   error as errorMessage,
   type Notification,
@@ -228,7 +229,8 @@ export class TranslatedSession implements ClientSession {
       let last: Frame
       try {
         record.recorder?.began(request, undefined, headers)
-        const decoded = decodeRequest(request)
+        const received = decodeRequest(request)
+        const decoded = trace ? { ...received, meta: withReceived(received.meta, trace) } : received
         this.#checkOffered(method)
         const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined
         const asTask = method === CALL_TOOL && this.#to.tasks && objectIn(decoded.params, 'task')

@@ -8,7 +8,7 @@ import type { UpstreamSpan } from '../../protocol/call.js'
 import { metaOf } from '../../protocol/classify.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { decodeInitialize } from '../../protocol/legacy-client.js'
-import { withTrace } from '../../protocol/trace.js'
+import { type ReceivedTrace, withReceived, withTrace } from '../../protocol/trace.js'
 import type { LegacyRoute, SayTunnelled, Tunnel } from '../../protocol/upstream.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
 import { EMPTY, edit } from '../../rpc/splice.js'
@@ -102,7 +102,7 @@ export class TunnelSession implements ClientSession {
       return send({ text, last: { status: 200 } })
     }
     try {
-      await this.#tunnel.ask(traced(request, span), controller, say, record.recorder?.number)
+      await this.#tunnel.ask(traced(request, span, trace), controller, say, record.recorder?.number)
     } catch (error) {
       const failure = record.failureOf(error, controller, 'session')
       span.over(failure.cancelled ? undefined : failure.fault)
@@ -158,9 +158,10 @@ export class TunnelSession implements ClientSession {
   }
 }
 
-/** The request as sent to the server: with the trace context of the bridge's own span, if there is one. */
-function traced(request: Request, { trace }: UpstreamSpan): Request {
-  if (!trace || request.params === 'not an object') return request
+/** The request as sent to the server: with the trace context of the bridge's own span, or else of the client's headers. */
+function traced(request: Request, { trace }: UpstreamSpan, received: ReceivedTrace | undefined): Request {
+  if (!(trace || received) || request.params === 'not an object') return request
   const params = request.params === 'absent' ? EMPTY : request.params
-  return { ...request, params: edit(params, { _meta: withTrace(metaOf(request), trace) }) }
+  const meta = received ? withReceived(metaOf(request), received) : metaOf(request)
+  return { ...request, params: edit(params, { _meta: trace ? withTrace(meta, trace) : meta }) }
 }
