@@ -11,6 +11,7 @@ import type { Accounts } from '../oauth/client/accounts.js'
 import { SignIn } from '../oauth/sign-in.js'
 import { Admission } from '../policy/admission.js'
 import type { Cache } from '../policy/cache/cache.js'
+import { hidesNothing } from '../policy/choice/choice.js'
 import { compose } from '../policy/compose.js'
 import { type Pages, reading } from '../policy/pages.js'
 import { Quarantine } from '../policy/quarantine.js'
@@ -191,7 +192,7 @@ export class Mount implements Served {
         if (quarantine && !quarantine.open) return
         // An unknown notification could name a hidden item.
         const isUnknown = notice.method !== ROOTS_CHANGED
-        if (isUnknown && (chosen || !(scoped?.hasAll(notice) ?? true))) return
+        if (isUnknown && (!hidesNothing(own) || !(scoped?.hasAll(notice) ?? true))) return
         this.server.notify(notice)
       },
       legacyRoute: async (sender) => {

@@ -24,7 +24,7 @@ export interface ServerOptions {
   cache?: 'off' | 'hints' | number
   /** Who gets a cached response: the principal that requested it, or everybody. With "cache": "hints", everybody also gets what the server declares public. */
   cacheFor?: 'principal' | 'public'
-  /** Scopes that a principal needs to see and call a tool, by globs of tool names, as in { "delete_*": ["write"] }. "!readOnlyHint" stands for all tools that the server does not mark as read-only. All keys that fit a tool count, in any order. */
+  /** Scopes that a principal needs to see and call a tool, by globs of tool names, as in { "delete_*": ["write"] }. "!readOnlyHint" stands for all tools that the server does not mark as read-only. All keys that fit a tool count, in any order. An empty list requires nothing. */
   scopes?: Readonly<Record<string, readonly string[]>>
   /** Whether callers who could get further scopes from their identity provider see the tools that they lack scopes for. With "hide", such tools are unknown to them. */
   unscoped?: 'show' | 'hide'

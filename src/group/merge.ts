@@ -1,7 +1,8 @@
 /** Merges the capabilities, instructions and lists of a group's servers. */
+import { foreignExtensions, foreignIn, hasForeign, KNOWN_EXTENSIONS } from '../protocol/announced.js'
 import type { CacheHint } from '../protocol/call.js'
 import { MODERN } from '../protocol/eras.js'
-import { TASKS_EXTENSION, withoutOwnKeys } from '../protocol/meta.js'
+import { withoutOwnKeys } from '../protocol/meta.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, type Json, keys, OWN, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 
@@ -12,12 +13,6 @@ export interface DiscoverAnswer {
   result: Payload
 }
 
-/** Extensions whose messages a group can route, because they name a tool, a task or a URI. */
-const ROUTED: ReadonlySet<string> = new Set([
-  TASKS_EXTENSION,
-  'io.modelcontextprotocol/ui',
-  'io.modelcontextprotocol/skills',
-])
 /** Server capabilities other than extensions. */
 const PLAIN = ['completions', 'logging'] as const
 
@@ -62,33 +57,25 @@ export function joinedCapabilities(
   for (const name of PLAIN) if (!isComplete || offered.some((one) => objectIn(one, name))) all[name] = '{}'
   const extensions = joinedSettings(
     offered.flatMap((one) => objectIn(one, 'extensions') ?? []),
-    ROUTED,
+    KNOWN_EXTENSIONS,
   )
   const only = onlyForeign(discovered)
   const foreign = only && objectIn(only.result, 'capabilities')
   const theirs = foreign && objectIn(foreign, 'extensions')
   const merged = theirs
-    ? edit(extensions, Object.fromEntries(foreignKeys(theirs).map((key) => [key, raw(theirs, key)])))
+    ? edit(extensions, Object.fromEntries(foreignExtensions(theirs).map((key) => [key, raw(theirs, key)])))
     : extensions
   if (keys(merged).length > 0) all['extensions'] = write(merged)
-  const experimental = foreign && objectIn(foreign, 'experimental')
-  if (experimental) all['experimental'] = write(experimental)
-  return edit(OWN, all)
+  return edit(foreign ? foreignIn(foreign) : OWN, all)
 }
 
 /** The only server with capabilities that a group cannot route; messages that name no server go to it. */
 export function onlyForeign<D extends Pick<DiscoverAnswer, 'result'>>(discovered: readonly D[]): D | undefined {
   const [only, ...others] = discovered.filter(({ result }) => {
     const capabilities = objectIn(result, 'capabilities')
-    const extensions = capabilities && objectIn(capabilities, 'extensions')
-    const experimental = capabilities && objectIn(capabilities, 'experimental')
-    return (extensions && foreignKeys(extensions).length > 0) || (experimental && keys(experimental).length > 0)
+    return capabilities !== undefined && hasForeign(capabilities)
   })
   return others.length === 0 ? only : undefined
-}
-
-function foreignKeys(extensions: Payload): string[] {
-  return keys(extensions).filter((key) => !ROUTED.has(key))
 }
 
 /** The settings of the named extensions, each merged from all servers. */

@@ -3,7 +3,7 @@
  * caller's name, capabilities, credentials and `_meta`. A tool can be called if the server marks it as read-only and
  * the operator has listed it. Everything else is refused here, with what is missing and how to allow it, and nothing is
  * sent to the server: other tools; prompts and completions, because they carry what a person typed; resources, because
- * a server can return any text for them.
+ * a server can return any text for them. What announces nothing else is not offered.
  *
  * A server in quarantine cannot ask its callers anything. Its instructions, and notifications outside subscriptions,
  * are dropped.
@@ -17,7 +17,7 @@ import { nextCursor } from '../protocol/listed.js'
 import { OF_BRIDGE } from '../protocol/meta.js'
 import { CALL_TOOL, LISTEN, LISTS } from '../protocol/methods.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
-import { EMPTY, edit, mapElements, objectIn, type Payload, raw, value } from '../rpc/splice.js'
+import { EMPTY, edit, keys, mapElements, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { matchesGlobs } from './globs.js'
 import { reading } from './pages.js'
@@ -56,6 +56,10 @@ interface Asked {
 
 /** Methods that only return what the server states about itself. */
 const HARMLESS: ReadonlySet<string> = new Set(['server/discover', ...LISTS.keys(), LISTEN])
+/** Capabilities with harmless methods, and that for the level of the log, which the bridge keeps. */
+const LISTING: ReadonlySet<string> = new Set(
+  [...LISTS.values()].map(({ capability }) => capability as string).concat('logging'),
+)
 const MARK = `${OF_BRIDGE}quarantined`
 const TOOLS_CHANGED = 'notifications/tools/list_changed'
 /** Milliseconds for which a list of tools counts as current. */
@@ -191,7 +195,7 @@ export class Quarantine {
       })
     if (last.kind === 'result' && call.method === 'tools/list') return this.#listed(call, last, asked)
     if (last.kind === 'result' && call.method === 'server/discover')
-      return { ...last, result: edit(last.result, { instructions: undefined }) }
+      return { ...last, result: onlyHarmless(last.result) }
     return last
   }
 
@@ -262,6 +266,17 @@ function anonymous(call: Call): Call {
     credential: undefined,
     client: undefined,
   }
+}
+
+/** What a server states about itself, without its instructions, and without capabilities whose methods are all refused. */
+function onlyHarmless(discovered: Payload): Payload {
+  const capabilities = objectIn(discovered, 'capabilities')
+  const refused = keys(capabilities ?? EMPTY).filter((name) => !LISTING.has(name))
+  const left = Object.fromEntries(refused.map((name) => [name, undefined]))
+  return edit(discovered, {
+    instructions: undefined,
+    ...(capabilities && { capabilities: edit(capabilities, left) }),
+  })
 }
 
 /** A subscription reduced to lists: which resources a caller is interested in is not revealed. */

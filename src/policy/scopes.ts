@@ -4,10 +4,12 @@
  * none, and may call tools that require none.
  *
  * Only callers with all scopes of the server may use names that the server has not listed, and methods that the bridge
- * does not know. Both could be other spellings.
+ * does not know. Both could be other spellings. What announces such methods is offered to those who may use them, or can
+ * get the scopes.
  */
 
 import { Fault } from '../fault/fault.js'
+import { withoutForeign } from '../protocol/announced.js'
 import { type Call, canGet, type Final, type Grant, type Handler, type Policy, type Sender } from '../protocol/call.js'
 import { CALL_TOOL, isOfClients } from '../protocol/methods.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
@@ -74,17 +76,25 @@ export function scopes({ required, scopesOf, hides, listed }: ScopesOptions): Sc
     return refusal(call, call.called ?? tool, needed)
   }
 
+  /** Whether a caller does not see what requires these scopes, which it lacks. */
+  const isUnavailable = (missing: readonly string[], grant: Grant | undefined) =>
+    missing.length > 0 && (hides || !grant || !canGet(missing, grant))
+
   const policy: Policy = (next) =>
     async function scopedCall(call) {
       const { method, grant } = call
       if (method === CALL_TOOL) return (await toolRefusal(call, next)) ?? next(call)
       if (!isOfClients(method)) return refusal(call, method, required.all()) ?? next(call)
       const last = await next(call)
-      if (last.kind !== 'result' || method !== 'tools/list' || (canGetAll(grant) && !hides)) return last
-      const isHidden = (tool: Payload, name: string) => {
-        const missing = lacked(required.of(name, { isReadOnly: isReadOnly(tool) }), call)
-        return missing.length > 0 && (hides || !grant || !canGet(missing, grant))
+      if (last.kind !== 'result' || (canGetAll(grant) && !hides)) return last
+      if (method === 'server/discover') {
+        const missing = lacked(required.all(), call)
+        const result = isUnavailable(missing, grant) ? withoutForeign(last.result) : last.result
+        return result === last.result ? last : { ...last, result }
       }
+      if (method !== 'tools/list') return last
+      const isHidden = (tool: Payload, name: string) =>
+        isUnavailable(lacked(required.of(name, { isReadOnly: isReadOnly(tool) }), call), grant)
       return { ...last, result: without(last.result, isHidden) }
     }
   return { policy, hasAll }

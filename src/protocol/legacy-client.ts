@@ -19,6 +19,7 @@ import {
   write,
 } from '../rpc/splice.js'
 import { ECHOED } from '../texts/printable.js'
+import { foreignIn } from './announced.js'
 import type { Call, Reply, RpcError } from './call.js'
 import { carriedCapabilities, reportsRoots } from './capabilities.js'
 import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel/downlevel.js'
@@ -50,7 +51,7 @@ export interface DecodedSessionRequest {
 const OF_A_MODERN_RESULT = { resultType: undefined, ttlMs: undefined, cacheScope: undefined }
 /** A hint to the client. Only servers of 2025-11-25 with tasks use it. */
 const IMMEDIATE_RESPONSE = 'io.modelcontextprotocol/model-immediate-response'
-const CAPABILITIES = ['tools', 'prompts', 'resources', 'logging', 'completions', 'experimental'] as const
+const CAPABILITIES = ['tools', 'prompts', 'resources', 'logging', 'completions'] as const
 
 /**
  * Reads `initialize` (MCP 2025-11-25, basic/lifecycle). Throws a Fault if `protocolVersion` is missing or a text is too
@@ -94,7 +95,7 @@ export function initializeResult(
     capabilities['tasks'] = '{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}'
   const carried = extensions && edit(extensions, { [TASKS_EXTENSION]: undefined })
   if (carried && !isEmpty(carried)) capabilities['extensions'] = write(carried)
-  const offers = write(edit(EMPTY, capabilities))
+  const offers = write(edit(foreignIn(offered), capabilities))
   const answer = parseObject(
     write(
       edit(EMPTY, {

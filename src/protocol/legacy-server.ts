@@ -17,6 +17,7 @@ import {
   write,
 } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
+import { foreignIn } from './announced.js'
 import type { Call, Final, RpcError } from './call.js'
 import { isLater, type LegacyRevision, legacyRevision, looksModern, MODERN, NEWEST_LEGACY, traits } from './eras.js'
 import { lift } from './lift.js'
@@ -177,11 +178,9 @@ export function discoverResult(
   const tasks = channels.tasks === true && offersTasks(capabilities)
   const extensions = objectIn(capabilities, 'extensions') ?? (tasks ? EMPTY : undefined)
   if (extensions) offered['extensions'] = write(edit(extensions, { [TASKS_EXTENSION]: tasks ? '{}' : undefined }))
-  const experimental = objectIn(capabilities, 'experimental')
-  if (experimental) offered['experimental'] = write(experimental)
   return edit(EMPTY, {
     supportedVersions: JSON.stringify(MODERN),
-    capabilities: write(edit(EMPTY, offered)),
+    capabilities: write(edit(foreignIn(capabilities), offered)),
     serverInfo,
     instructions,
   })

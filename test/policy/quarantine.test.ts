@@ -10,6 +10,7 @@ import { until } from '../support/eventually.js'
 import { DELETE_ALL, listOf, READ } from '../support/trust.js'
 
 const MARK = 'io.github.mcp-bridge/quarantined'
+const TASKS = 'io.modelcontextprotocol/tasks'
 const MINUTE = 60_000
 const CHANGED = 'notifications/tools/list_changed'
 const PEEK = { name: 'peek', annotations: { readOnlyHint: true } }
@@ -190,6 +191,15 @@ t.test('a server in quarantine runs only tools that read', async (t) => {
       t.equal(credential, undefined)
       t.equal(progress, false)
     }
+  })
+
+  await t.test('offers only what it lets pass', async (t) => {
+    const capabilities = { tools: {}, prompts: {}, resources: { subscribe: true }, logging: {}, completions: {} }
+    const more = { experimental: { x: {} }, vendor: {}, extensions: { 'com.acme/x': {}, [TASKS]: {} } }
+    const { ask } = setUp()
+    const call = callOf({ method: 'server/discover', params: { capabilities: { ...capabilities, ...more } } })
+    const { completions: _refused, ...offered } = capabilities
+    t.same(((await ask(call)) as { result: { capabilities: object } }).result.capabilities, offered)
   })
 
   await t.test('hides the resources of a subscription from the server', async (t) => {

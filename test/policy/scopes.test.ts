@@ -149,6 +149,24 @@ t.test('a method that the bridge does not know requires all scopes', async (t) =
 
 const JWT = { grant: { scopes: new Set<string>(), extensible: true } }
 
+t.test('what announces such methods is offered to who may use them, or can get the scopes', async (t) => {
+  const SKILLS = 'io.modelcontextprotocol/skills'
+  const all = { tools: {}, vendor: {}, experimental: { x: {} }, extensions: { 'com.acme/x': {}, [SKILLS]: {} } }
+  const known = { tools: {}, extensions: { [SKILLS]: {} } }
+  const rows: [name: string, hides: boolean, call: Parameters<typeof callOf>[0], offered: object][] = [
+    ['has all', false, { principal: 'alice' }, all],
+    ['lacks one', false, { principal: 'bob' }, known],
+    ['can get them', false, JWT, all],
+    ['can get them, but they are hidden', true, JWT, known],
+  ]
+  for (const [name, hides, call, offered] of rows) {
+    const server = new Played(() => result({ capabilities: all }))
+    const asked = callOf({ method: 'server/discover', ...call })
+    const answer = await outcomeOf(policyOf({ hides }), server.handle, asked)
+    t.same((answer as { result: { capabilities: object } }).result.capabilities, offered, name)
+  }
+})
+
 t.test('a tool that a caller could get scopes for is listed', async (t) => {
   const { ask } = setUp()
   t.match(await ask(callOf(JWT)), { result: { tools: TOOLS } })

@@ -75,10 +75,10 @@ const serverSettings = {
       'Who gets a cached response: the principal that requested it, or everybody. With "cache": "hints", everybody also gets what the server declares public.',
     ),
   scopes: z
-    .record(text, z.array(scope).min(1))
+    .record(text, z.array(scope))
     .default({})
     .describe(
-      `Scopes that a principal needs to see and call a tool, by globs of tool names, as in { "delete_*": ["write"] }. "${NOT_READ_ONLY}" stands for all tools that the server does not mark as read-only. All keys that fit a tool count, in any order.`,
+      `Scopes that a principal needs to see and call a tool, by globs of tool names, as in { "delete_*": ["write"] }. "${NOT_READ_ONLY}" stands for all tools that the server does not mark as read-only. All keys that fit a tool count, in any order. An empty list requires nothing.`,
     ),
   unscoped,
   ...choice,

@@ -1,7 +1,7 @@
 /**
  * Restricts clients to selected tools, prompts and resources of a server, with other descriptions if configured. Hidden
  * items are unknown: they cannot be called, read, completed or subscribed to, in any spelling. Methods unknown to the
- * bridge are refused, because they could name a hidden item.
+ * bridge could name a hidden item: unless nothing is hidden, they are refused, and what announces them is not offered.
  *
  * Results of visible items are not changed. They may contain links to hidden resources, which cannot be read.
  */
@@ -9,8 +9,9 @@
 import { Fault } from '../../fault/fault.js'
 import { MAX_LOGGED_NAME } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
+import { withoutForeign } from '../../protocol/announced.js'
 import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
-import { CALL_TOOL, LISTEN } from '../../protocol/methods.js'
+import { CALL_TOOL, isOfClients, LISTEN } from '../../protocol/methods.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
@@ -18,7 +19,7 @@ import { isUnambiguous, stringIn } from '../unambiguous.js'
 import { unknownItem } from '../unknown.js'
 import { addresses } from './addresses.js'
 import { ChosenList } from './listed.js'
-import type { Rules } from './names.js'
+import { type Rules, showsAll } from './names.js'
 import { asSeen, promptsAsSeen, type SeenItem, type ToolRules, toolsAsSeen } from './seen.js'
 import { withHeaders } from './tools.js'
 
@@ -37,7 +38,7 @@ export interface ChoiceOptions {
 type Answer = (call: Call, next: Handler) => Promise<Final>
 
 /** Methods that name no tool, prompt or resource. */
-const NAMELESS = ['server/discover', 'tasks/get', 'tasks/update', 'tasks/cancel']
+const NAMELESS = ['tasks/get', 'tasks/update', 'tasks/cancel']
 /** Methods that name one. They pass unless the choice restricts that kind. */
 const NAMING = [
   ...['tools/list', CALL_TOOL, 'prompts/list', 'prompts/get', LISTEN],
@@ -45,14 +46,22 @@ const NAMING = [
   ...['skills/list', 'skills/get', 'resources/directory/read'],
 ]
 
+/** Whether a choice says that it hides nothing. Then methods and notifications that the bridge does not know pass. */
+export function hidesNothing({ tools, prompts, resources }: Pick<ChoiceOptions, 'tools' | 'prompts' | 'resources'>) {
+  const isRewritten = Object.keys(tools?.override ?? {}).length > 0
+  return !isRewritten && [tools, prompts, resources].every((rules) => !rules || showsAll(rules))
+}
+
 /** The policy of one server. */
 export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions): Policy {
+  const passesUnknown = hidesNothing({ tools, prompts, resources })
   const shownTools = tools && new ChosenList({ ...shared, method: 'tools/list', see: toolsAsSeen(tools) })
   const shownPrompts = prompts && new ChosenList({ ...shared, method: 'prompts/list', see: promptsAsSeen(prompts) })
   const isShown = resources && addresses(resources)
   const pass: Answer = (call, next) => next(call)
   const answers: Readonly<Record<string, Answer>> = {
     ...Object.fromEntries([...NAMELESS, ...NAMING].map((method) => [method, pass])),
+    'server/discover': passesUnknown ? pass : discovering,
     ...(shownTools && { 'tools/list': listing(shownTools), [CALL_TOOL]: using(shownTools, 'tool') }),
     ...(shownPrompts && { 'prompts/list': listing(shownPrompts), 'prompts/get': using(shownPrompts, 'prompt') }),
     ...(isShown && {
@@ -66,12 +75,24 @@ export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions):
     }),
     'completion/complete': completing(shownPrompts, isShown),
   }
+  const unknown: Answer = (call, next) => (passesUnknown && !isOfClients(call.method) ? next(call) : refused(call))
   return (next) =>
     async function chosenCall(call) {
       const answer = Object.hasOwn(answers, call.method) ? answers[call.method] : undefined
-      if (answer) return answer(call, next)
-      throw new Fault('methodNotFound', `Method not found: ${printable(call.method, ECHOED)}`)
+      return (answer ?? unknown)(call, next)
     }
+}
+
+/** A method that the bridge does not know, or that no call has. */
+function refused({ method }: Call): never {
+  throw new Fault('methodNotFound', `Method not found: ${printable(method, ECHOED)}`)
+}
+
+/** What the server offers, without what announces such methods. */
+const discovering: Answer = async (call, next) => {
+  const last = await next(call)
+  const result = last.kind === 'result' ? withoutForeign(last.result) : undefined
+  return last.kind === 'result' && result && result !== last.result ? { ...last, result } : last
 }
 
 /** A list of tools or prompts. */

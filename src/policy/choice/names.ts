@@ -7,6 +7,11 @@ export interface Rules {
   readonly deny: readonly string[]
 }
 
+/** Whether rules say in so many words that they hide nothing: they allow `*`, and deny none. */
+export function showsAll({ allow, deny }: Rules): boolean {
+  return allow?.includes('*') === true && deny.length === 0
+}
+
 /**
  * Returns a function that gives the name for clients of a name at the server; undefined if it is hidden. `renamed` maps
  * names at the server to names for clients.
