@@ -7,7 +7,7 @@ import { keyOf } from '../crypto/seal.js'
 import { EventStore } from '../downstream/http/event-store.js'
 import { Refusals } from '../downstream/http/refusals.js'
 import type { PipeOptions, PipePlace } from '../downstream/stdio.js'
-import { Fault } from '../fault/fault.js'
+import { Fault, isOfStore } from '../fault/fault.js'
 import { Bound } from '../limits/bound.js'
 import { Memory } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
@@ -56,6 +56,8 @@ const DRAIN_CHECK = 20
 const LAST_CHECKS = 50
 /** Most servers that are warmed up at the same time. */
 const AT_ONCE = 4
+/** Milliseconds until a server is tried again that needs what replicas share, while Redis is unavailable. */
+const STORE_CHECK = 1_000
 /** Options that need a restart. */
 export const NEED_RESTART = [
   'listen',
@@ -225,16 +227,34 @@ export class Bridge {
     return this.#warmUp([...this.mounts.values()], report)
   }
 
-  async #warmUp(waiting: Mount[], report: WarmedUp): Promise<void> {
+  async #warmUp(mounts: readonly Mount[], report: WarmedUp): Promise<void> {
+    let waiting = await this.#warmUpOnce([...mounts], report)
+    while (waiting.length > 0 && !this.#stopping) {
+      await pause(STORE_CHECK)
+      const served = [...this.mounts.values()]
+      waiting = await this.#warmUpOnce(
+        waiting.filter((mount) => served.includes(mount)),
+        report,
+      )
+    }
+  }
+
+  /** Resolves to those that cannot be tried without the Redis of the replicas, which is unavailable. */
+  async #warmUpOnce(waiting: Mount[], report: WarmedUp): Promise<Mount[]> {
+    const withoutStore: Mount[] = []
     const next = async (): Promise<void> => {
       const mount = waiting.shift()
       if (!mount) return
       const verdict = await mount.server.warmUp().catch((error: unknown) => Fault.from(error))
-      if (verdict && !(verdict instanceof Fault) && !this.#stopping) mount.learnNames()
-      if (!this.#stopping) await report(mount, verdict)
+      if (isOfStore(verdict)) withoutStore.push(mount)
+      else {
+        if (verdict && !(verdict instanceof Fault) && !this.#stopping) mount.learnNames()
+        if (!this.#stopping) await report(mount, verdict)
+      }
       return next()
     }
     await Promise.all(Array.from({ length: AT_ONCE }, next))
+    return withoutStore
   }
 
   /**

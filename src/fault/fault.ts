@@ -254,6 +254,16 @@ export function isOfSignIn(error: unknown): boolean {
   return error instanceof Fault && OF_SIGN_IN.has(error.fault)
 }
 
+/** Whether an error says nothing about the server: it is about an account, or about the Redis of the replicas. */
+export function isAboutOthers(error: unknown): boolean {
+  return isOfSignIn(error) || isOfStore(error)
+}
+
+/** Whether what replicas share cannot be read or written now. */
+export function isOfStore(error: unknown): boolean {
+  return error instanceof Fault && error.fault === 'storeUnavailable'
+}
+
 /**
  * Whether a person must sign in before the server can be used. This is neither a failure nor a statement about the
  * server.

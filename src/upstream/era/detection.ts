@@ -4,7 +4,7 @@
  */
 
 import { withoutCredentials } from '../../credentials/credentials.js'
-import { Fault, isOfSignIn } from '../../fault/fault.js'
+import { Fault, isAboutOthers } from '../../fault/fault.js'
 import type { Observe } from '../../ports/events.js'
 import type { ServerRecorder } from '../../ports/recorder.js'
 import { type Account, type AccountsByPrincipal, LOCAL } from '../../protocol/account.js'
@@ -108,7 +108,7 @@ export class Detection {
       })
       .catch((error: unknown) => {
         const fault = this.failed(error)
-        if (!isOfSignIn(fault)) this.#report('unknown', fault.fault, { ms: performance.now() - began })
+        if (!isAboutOthers(fault)) this.#report('unknown', fault.fault, { ms: performance.now() - began })
         throw fault
       })
       .finally(() => this.#detecting.delete(account))
@@ -282,8 +282,8 @@ export class Detection {
     const { transport, name } = this.#options
     const fault = openingFault(error, name)
     if (fault === this.#down?.fault) return fault
-    // Refused credentials and missing sign-ins concern one caller only.
-    if (fault.refused || isOfSignIn(fault)) return fault
+    // Refused credentials and missing sign-ins concern one caller only, and an unreachable Redis no server.
+    if (fault.refused || isAboutOthers(fault)) return fault
     const wait = backoff(this.#failures++, BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http'])
     this.#down = { until: performance.now() + wait, fault }
     return fault

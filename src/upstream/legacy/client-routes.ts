@@ -1,6 +1,6 @@
 /** Decides how legacy clients are served: through a tunnel if the server supports sessions, otherwise by translation. */
 
-import { isOfSignIn } from '../../fault/fault.js'
+import { isAboutOthers } from '../../fault/fault.js'
 import type { Sender } from '../../protocol/call.js'
 import { NEWEST_LEGACY } from '../../protocol/eras.js'
 import { initializeParams, negotiated } from '../../protocol/legacy-server.js'
@@ -101,8 +101,8 @@ export class ClientRoutes {
       const answer = await peer.call('initialize', params, this.#options.timeouts.initialize, { headers: credential })
       return negotiated(answer) !== undefined && peer.channel.hasSession === true
     } catch (error) {
-      // A required sign-in does not show whether the server supports sessions.
-      if (isOfSignIn(error)) throw error
+      // A required sign-in or an unreachable Redis does not show whether the server supports sessions.
+      if (isAboutOthers(error)) throw error
       return false
     } finally {
       await peer.channel.close()

@@ -3,7 +3,7 @@
  * gives those of clients that have gone to the next equal client of the same principal.
  */
 
-import { Fault, isOfSignIn } from '../../fault/fault.js'
+import { Fault, isAboutOthers } from '../../fault/fault.js'
 import type { Occupant } from '../../limits/occupancy.js'
 import type { Account } from '../../protocol/account.js'
 import type { Sender } from '../../protocol/call.js'
@@ -157,7 +157,7 @@ export class Tunnels {
       if (turnedModern()) return undefined
       if (error instanceof ChannelError && error.late) detection.givenUp(peer, openingFault(error, this.#options.name))
       await peer.channel.close()
-      if (isOfSignIn(error)) throw error
+      if (isAboutOthers(error)) throw error
       const refused = error instanceof ChannelError && error.refusal !== undefined
       if (verdict.era === 'legacy' && !(refused && (await this.#isModern(verdict, peer, sender))))
         throw detection.failed(error)
