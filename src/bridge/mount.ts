@@ -189,11 +189,13 @@ export class Mount implements Served {
         ...(limited ? [limited] : []),
       ),
       notify: (notice) => {
-        if (quarantine && !quarantine.open) return
+        if (quarantine && !quarantine.open) return undefined
         // An unknown notification could name a hidden item.
         const isUnknown = notice.method !== ROOTS_CHANGED
-        if (isUnknown && (!hidesNothing(own) || !(scoped?.hasAll(notice) ?? true))) return
-        this.server.notify(notice)
+        if (isUnknown && (!hidesNothing(own) || !(scoped?.hasAll(notice) ?? true))) return undefined
+        if (!this.server.answers(notice)) return this.server.notify(notice)
+        const leave = this.#admission.enter({ principal: notice.principal, endless: false })
+        return this.server.notify(notice)?.finally(leave)
       },
       legacyRoute: async (sender) => {
         if (translates) return 'translate'

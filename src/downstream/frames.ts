@@ -27,7 +27,7 @@ export interface Frame {
 export type Send = (frame: Frame) => Promise<void> | undefined
 
 /** The error that replaces an answer for which there is no memory. The server has acted on the request. */
-export function answerLost(id: Id): string {
+export function answerLost(id: Id | undefined): string {
   const message = 'The bridge has no memory left for the answer (limits.memory); the server has acted on the request'
   return errorMessage(id, new Fault('answerLost', message).toRpcError())
 }

@@ -4,7 +4,7 @@ import { Fault } from '../fault/fault.js'
 import type { Memory, Reservation } from '../limits/memory.js'
 import type { RecordedHeaders } from '../ports/recorder.js'
 import { OwnedByReplica } from '../ports/replicas.js'
-import type { Call, Final, Grant, Handler, Tell, Told } from '../protocol/call.js'
+import type { Call, Final, Grant, Handler, Notice, ReceivedNotice, Tell, Told } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
 import type { Encoded } from '../protocol/encoded.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
@@ -198,15 +198,24 @@ export class ModernDownstream {
     if (held) await held
   }
 
-  /** Forwards a notification to the server. Drops `notifications/cancelled`, and those that only the legacy era has. */
+  /**
+   * Forwards a notification to the server: `notifications/cancelled`, and those that only the legacy era has, only if it
+   * passes unchanged. The promise is that of `Upstream.notify`. `received`: what a modern server over HTTP needs of it.
+   */
   notify(
     message: Notification,
     { principal, credential, log }: Pick<Arrived, 'principal' | 'credential' | 'log'>,
-  ): void {
-    const { method, params } = message
+    received?: Omit<ReceivedNotice, 'bytes' | 'source' | 'onlyUnchanged'> & { body: Uint8Array },
+  ): Promise<void> | undefined {
+    const { method, params, source } = message
     log.telemetry?.recorder?.received(message, {})
-    if (method === 'notifications/cancelled' || LEGACY_CLIENT_NOTIFICATIONS.has(method)) return
-    this.#options.upstream.notify({ method, ...decodeNotification(params), principal, credential })
+    const onlyUnchanged = method === 'notifications/cancelled' || LEGACY_CLIENT_NOTIFICATIONS.has(method)
+    const notice: Notice = { method, ...decodeNotification(params), principal, credential }
+    if (received) {
+      const isWhole = typeof params === 'string' || params.edits === undefined
+      notice.received = { ...received, bytes: isWhole ? received.body : undefined, source, onlyUnchanged }
+    } else if (onlyUnchanged) return undefined
+    return this.#options.upstream.notify(notice)
   }
 }
 

@@ -194,7 +194,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       const answering = inBackground(answerModern(message, 'bare' in verdict ? undefined : verdict.envelope))
       return methodTraits(message.method).endless ? undefined : answering
     }
-    if (message.kind === 'notification') modern.notify(message, { principal, log: place.log })
+    if (message.kind === 'notification') modern.notify(message, { principal, log: place.log })?.catch(() => {})
     return undefined
   }
 

@@ -121,8 +121,10 @@ export class Group implements Upstream {
     return this.#send(call, target instanceof Promise ? await target : (target ?? (await this.#unnamed(call))))
   }
 
-  notify(notice: Notice): void {
-    for (const { upstream } of activeIn(this.#plan)) upstream.notify(notice)
+  notify({ received, ...notice }: Notice): undefined {
+    // No single server could answer it.
+    if (received?.onlyUnchanged) return
+    for (const { upstream } of activeIn(this.#plan)) upstream.notify(notice)?.catch(() => {})
   }
 
   /** The bridge has the client's session, because no single server could answer for the group. */

@@ -143,7 +143,6 @@ export interface RelayedBegin {
   /** The body of the request. */
   body: Uint8Array | undefined
   headers: RecordedHeaders
-  era: Era
   session: string | undefined
   /** The call that it is a part of. */
   partOf: number | undefined

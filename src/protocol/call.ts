@@ -89,7 +89,7 @@ interface ReceivedReply {
   source: JsonSource | undefined
   /** The reply that was made of it: another one has been edited. */
   reply: Final
-  http: { status: number; headers: Readonly<Record<string, string | string[] | undefined>> } | undefined
+  http: ReceivedHead | undefined
 }
 
 /** A notification as the server sent it, to be passed on as a ReceivedReply is. */
@@ -244,6 +244,32 @@ export interface Notice extends Sender {
   method: string
   params: Payload
   meta: Payload
+  /** Undefined if it did not come over HTTP, or if the bridge has made it. */
+  received?: ReceivedNotice | undefined
+}
+
+/**
+ * A notification as a modern client sent it over HTTP. A modern server over HTTP gets it unchanged, and its client gets what
+ * the server answers.
+ */
+export interface ReceivedNotice {
+  /** The whole message; undefined if something has been left out of it. */
+  bytes: Uint8Array | undefined
+  source: JsonSource | undefined
+  /** Headers of the client's request that go on to the server. */
+  carried: Readonly<Record<string, string>> | undefined
+  /** No other server gets it: for that, it would have to be translated, and it means nothing there. */
+  onlyUnchanged: boolean
+  /** Takes a message of the answer: all of it, with the head of the response, or an event of a stream. */
+  hear(message: Wire, http?: ReceivedHead): void
+  /** Aborts when the client disconnects. */
+  signal: Signal
+}
+
+/** The head of an HTTP response. Names of headers are in lower case. */
+interface ReceivedHead {
+  status: number
+  headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
 /** The log of one call. */

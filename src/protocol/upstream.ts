@@ -17,8 +17,11 @@ import type { HttpRefusal } from './refusal.js'
 /** What a downstream half uses of the upstream side. */
 export interface Upstream {
   handle: Handler
-  /** Forwards a notification, if the server can receive it. */
-  notify(notice: Notice): void
+  /**
+   * Forwards a notification, if the server can receive it. The promise is for the client of a `received` one, if the server
+   * answers it: resolves when the answer is complete, and rejects with a Fault if the server has not accepted it.
+   */
+  notify(notice: Notice): Promise<void> | undefined
   /** How to serve a legacy client. Rejects with a Fault. */
   legacyRoute(sender: Sender): Promise<LegacyRoute>
   /**
@@ -158,14 +161,13 @@ export interface Relayed {
       name: string | undefined
       /** Tells clients of one principal apart. */
       client: string | undefined
-      era: Era
       /** Headers of another request of the client. */
       headers(): Readonly<Record<string, string>>
     },
     go: () => void,
   ): (bytes: number | undefined) => void
-  /** Detects the server's era again, and returns whether it has changed from `era`; false if it cannot be detected. */
-  turned(era: Era, sender: Sender): Promise<boolean>
+  /** Detects the server's era again, and returns whether it is no longer legacy; false if it cannot be detected. */
+  turned(sender: Sender): Promise<boolean>
   /** Most bytes of an answer, or of one event of a stream. */
   bodyLimit: number
   /** The Fault for a failed connection. */
@@ -179,8 +181,8 @@ export interface Relayed {
   unusable(headers: Readonly<Record<string, string | string[] | undefined>>, bytes: number): Fault | undefined
   /** The Fault for a refusal; undefined if its body is the server's own JSON-RPC error. */
   refused(refusal: HttpRefusal): Fault | undefined
-  /** Whether such a refusal proves that the server is not of this era. */
-  contradicts(refusal: HttpRefusal, era: Era): boolean
+  /** Whether such a refusal proves that the server is not legacy. */
+  contradicts(refusal: HttpRefusal): boolean
   /**
    * Whether a refusal of this method, or what answers it instead of a result, means that the server has lost the session. If that is open,
    * sends another request in the session to find out, for this principal and with these headers. `lost`: the server has

@@ -70,7 +70,7 @@ export class RecordedCall implements CallRecorder {
   }
 
   /** Records the start of a call whose request is recorded separately. */
-  beganBy(client: string | undefined, answers: Answers | undefined): void {
+  beganBy(client?: string, answers?: Answers): void {
     this.#client = client
     this.#name = this.#fields['name']
     const trace = this.#trace('begun', this.#started)
@@ -112,7 +112,7 @@ export class RecordedCall implements CallRecorder {
     if (isFailure(end.outcome)) {
       // A failed call is recorded even if it was skipped, but without its messages.
       this.number = this.#calls.numbers.further()
-      this.beganBy(undefined, undefined)
+      this.beganBy()
       this.#end(end)
     } else if (!this.#isPart) this.#calls.numbers.skip()
   }

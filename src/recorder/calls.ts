@@ -57,11 +57,6 @@ export class Calls {
     if (key !== undefined) this.#asking.set(key, call)
   }
 
-  /** Whether any call has asked a question. Before that, no answers need to be looked up. */
-  get hasAsked(): boolean {
-    return this.#asking.size > 0
-  }
-
   /** The call that a call with these answers continues; undefined if unknown. */
   continued(whose: string, round: Round): number | undefined {
     const key = keyOf(whose, round)

@@ -11,7 +11,7 @@ import { RecordedCall } from './call.js'
 import type { Calls } from './calls.js'
 import { RecordedQuestions } from './questions.js'
 import { questionKey, RelayedMessages } from './relayed.js'
-import { answersIn, clientIn } from './relayed-bodies.js'
+import { clientIn } from './relayed-bodies.js'
 
 export class RecordedRelay implements RelayRecorder {
   readonly #calls: Calls
@@ -30,13 +30,10 @@ export class RecordedRelay implements RelayRecorder {
   }
 
   begin(call: CallRecorder | undefined, request: RelayedBegin): RelayedRecorder | undefined {
-    const { body, headers, era, session, partOf, opens, reserve } = request
-    // In legacy revisions, no request brings answers.
-    const answers = this.#calls.hasAsked && body && era === 'modern' ? answersIn(body) : undefined
-    if (answers) call?.continues(answers)
+    const { body, headers, session, partOf, opens, reserve } = request
     const isRecorded = call !== undefined && call.number !== UNRECORDED
     if (isRecorded && call instanceof RecordedCall)
-      call.beganBy(opens && body ? clientIn(this.#calls, body) : undefined, answers)
+      call.beganBy(opens && body ? clientIn(this.#calls, body) : undefined)
     const number = isRecorded ? call.number : partOf
     if (!number) return undefined
     const about = { call: number, session, questions: this.#questions, opens, listed: reserve?.() }

@@ -16,16 +16,17 @@ export class OneWaySender {
   /**
    * Sends a message, and reserves its size until it is sent. Rejects with a ChannelError if there is no memory.
    */
-  async send({ text }: OutgoingMessage, send: () => Promise<void>): Promise<void> {
-    if (this.#reservation.resize(this.#bytes + text.length))
+  async send({ text, bytes }: OutgoingMessage, send: () => Promise<void>): Promise<void> {
+    const { length } = bytes ?? text
+    if (this.#reservation.resize(this.#bytes + length))
       throw new ChannelError('The server accepts notifications too slowly, and no memory is left for more', {
         delivered: 'no',
       })
-    this.#bytes += text.length
+    this.#bytes += length
     try {
       await send()
     } finally {
-      this.#bytes -= text.length
+      this.#bytes -= length
       this.#reservation.resize(this.#bytes)
     }
   }

@@ -8,13 +8,14 @@ import { NOBODY, type Reservation, SMALL } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
 import type { ChannelRecorder, ServerRecorder } from '../ports/recorder.js'
 import type { Account } from '../protocol/account.js'
-import type { Call } from '../protocol/call.js'
+import type { Call, ReceivedNotice } from '../protocol/call.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
 import { OF_BRIDGE, SUBSCRIPTION_ID } from '../protocol/meta.js'
 import { isOfClients, LISTEN } from '../protocol/methods.js'
 import { withTraceHeaders } from '../protocol/trace.js'
 import { brokenAnswerTo } from '../rpc/broken.js'
 import { type Head, headIn } from '../rpc/head.js'
+import { heldMessage } from '../rpc/held-message.js'
 import {
   type Batch,
   error as errorMessage,
@@ -36,7 +37,7 @@ import {
 } from '../rpc/message.js'
 import { objectAtEnd } from '../rpc/message-at-end.js'
 import type { Outline } from '../rpc/outline.js'
-import { cut, type JsonSource, repairedSourceOf, sourceOf, textOfWire } from '../rpc/source.js'
+import { cut, type JsonSource, repairedSourceOf, sourceOf, textOfWire, wireOf } from '../rpc/source.js'
 import { EMPTY, type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import { unreadResponse } from '../rpc/unread-response.js'
 import { ECHOED, printable } from '../texts/printable.js'
@@ -54,6 +55,7 @@ import {
   type Channel,
   ChannelError,
   type ChannelErrorOptions,
+  type Heard,
   type HttpHead,
   type Receiver,
 } from './transport/channel.js'
@@ -68,6 +70,14 @@ export interface CallOptions {
   call?: number | undefined
   /** Milliseconds that a program may take to start, as long as it writes to stdout or stderr. */
   start?: number | undefined
+}
+
+/** Options of a notification. */
+export interface NoticeOptions extends Omit<CallOptions, 'start'> {
+  /** The received message that is forwarded without edits. */
+  origin?: MessageOrigin | undefined
+  /** Who takes the messages in the answer of the server; only over HTTP. By default, they are the server's own. */
+  heard?: Pick<ReceivedNotice, 'hear' | 'signal'> | undefined
 }
 
 const NONE = {}
@@ -174,13 +184,31 @@ export class Peer implements Receiver, ExchangePeer {
 
   notify(
     method: string,
-    params: Sent,
-    { headers = this.headers, account = this.account, call }: Omit<CallOptions, 'start'> = {},
+    params: Sent | Uint8Array,
+    { headers = this.headers, account = this.account, call, origin, heard }: NoticeOptions = {},
   ): Promise<void> {
-    const text = notification(method, params)
+    const bytes = params instanceof Uint8Array ? params : undefined
+    const text = params instanceof Uint8Array ? '' : notification(method, params)
     this.#withoutId.notifiedAt = this.#received
-    this.#recorder?.sent({ form: 'notification', method }, text, call, { origin: originOf(params), headers })
-    return this.channel.sendMessage({ text, headers, account })
+    if (this.#recorder) {
+      const sentWith = { origin: originOf(params) ?? origin, headers }
+      this.#recorder.sent({ form: 'notification', method }, bytes ? textOfWire([bytes]) : text, call, sentWith)
+    }
+    return this.channel.sendMessage({ text, bytes, headers, account, heard: heard && this.#hearing(heard, call) })
+  }
+
+  /** Gives the messages in the answer to a notification to its client, and nothing else. */
+  #hearing({ hear, signal }: NonNullable<NoticeOptions['heard']>, call: number | undefined): Heard {
+    return {
+      signal,
+      hear: (bytes, http) => {
+        const { source } = repairedSourceOf(bytes, isUtf8)
+        const message = heldMessage(() => source)
+        if (!message) return
+        if (message.kind !== 'batch' && message.kind !== 'invalid') this.#recorder?.received(message, call, http)
+        hear(wireOf(source), http)
+      },
+    }
   }
 
   respond(id: Id, answer: Json | RpcError, origin?: MessageOrigin): void {

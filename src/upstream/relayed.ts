@@ -1,11 +1,8 @@
 /** Gives the relay everything that it needs to pass messages unchanged to a server over Streamable HTTP. */
 
-import { requestHeaders } from '../protocol/headers.js'
 import { methodTraits } from '../protocol/methods.js'
-import { discoverParams } from '../protocol/modern-server.js'
 import type { HttpRefusal } from '../protocol/refusal.js'
 import type { Relayed } from '../protocol/upstream.js'
-import { EMPTY, type Json } from '../rpc/splice.js'
 import type { Detection } from './era/detection.js'
 import { callFault, contradicts, errorIn, refusedCall, worthRepeating } from './failure.js'
 import type { Access } from './half.js'
@@ -18,16 +15,11 @@ import { Cookies } from './transport/cookies.js'
 import type { HttpTransport } from './transport/http.js'
 import { askOnce } from './transport/once.js'
 
-const DISCOVER = 'server/discover'
-/** Headers that mirror the params of one request. */
-const MIRRORED = /^mcp-(?:name|param-)/
-
 /** Describes a server to the relay: its address, its era, and what its failures mean. */
 export function relayedBy(
   transport: HttpTransport,
   detection: Detection,
   { tasks, revision }: Pick<Access, 'tasks' | 'revision'>,
-  clientInfo: Json,
 ): Relayed {
   const { origin } = transport
   const { url, headers, dispatcher, redirects, lanes } = origin
@@ -46,14 +38,9 @@ export function relayedBy(
         go()
         return () => {}
       }
-      const { principal, era } = call
-      const ask = async () => {
-        const to = { path: redirects.pathFor(principal), headers: call.headers() }
-        if (era === 'legacy') return askOnce(origin, 'ping', to, ASK_WITHIN)
-        const others = Object.entries(to.headers).filter(([name]) => !MIRRORED.test(name))
-        const headers = { ...Object.fromEntries(others), ...requestHeaders(DISCOVER, EMPTY) }
-        return askOnce(origin, DISCOVER, { ...to, headers, params: discoverParams(clientInfo) }, ASK_WITHIN)
-      }
+      const { principal } = call
+      const ask = () =>
+        askOnce(origin, 'ping', { path: redirects.pathFor(principal), headers: call.headers() }, ASK_WITHIN)
       return lanes.take(call, go, ask)
     },
     cookies: () => new Cookies(url),
@@ -61,10 +48,10 @@ export function relayedBy(
       const verdict = detection.currentVerdict
       return verdict?.transport === transport ? verdict.era : undefined
     },
-    turned: async (era, sender) => {
-      if (detection.currentVerdict?.era === era) detection.forget()
+    turned: async (sender) => {
+      if (detection.currentVerdict?.era === 'legacy') detection.forget()
       const verdict = await detection.known(sender).catch(() => undefined)
-      return verdict !== undefined && verdict.era !== era
+      return verdict?.era === 'modern'
     },
     failed: (error) => callFault(channelError(error)),
     mayRepeat: (error, method) => worthRepeating(channelError(error), methodTraits(method).idempotent === true) === 0,
@@ -78,7 +65,7 @@ export function relayedBy(
       const answered = status >= 400 && status !== 401 && status !== 403 && errorIn(refusal) !== undefined
       return answered ? undefined : refusedCall(refusal)
     },
-    contradicts,
+    contradicts: (refusal) => contradicts(refusal, 'legacy'),
     hasLostSession: async (answer, method, { principal, headers }) => {
       const failure = 'kind' in answer ? answer : failureOf(answer)
       const doubt = doubtIn(failure, method)

@@ -13,7 +13,7 @@ import { Detection } from './era/detection.js'
 import { SharedVerdicts } from './era/shared-verdicts.js'
 import { starting } from './era/starting.js'
 import type { Verdict } from './era/verdict.js'
-import { Contradiction } from './failure.js'
+import { Contradiction, callFault } from './failure.js'
 import { LegacyHalf } from './legacy/half.js'
 import { ModernHalf } from './modern/half.js'
 import { keepListening } from './modern/keep-listening.js'
@@ -129,9 +129,9 @@ export class Server implements Upstream {
 
   /** The access of the relay; undefined if the server is not reached over Streamable HTTP. */
   get relayed(): Relayed | undefined {
-    const { transport, clientInfo } = this.#options
+    const { transport } = this.#options
     return transport instanceof HttpTransport
-      ? relayedBy(transport, this.#detection, { tasks: this.#tasks, revision: this.#revision }, clientInfo)
+      ? relayedBy(transport, this.#detection, { tasks: this.#tasks, revision: this.#revision })
       : undefined
   }
 
@@ -167,7 +167,15 @@ export class Server implements Upstream {
     return last
   }
 
-  notify(notice: Notice): void {
+  /** Whether the client gets the server's answer to a notification: that of a modern server over HTTP. */
+  answers({ received }: Notice): boolean {
+    const verdict = received && this.#detection.currentVerdict
+    return verdict?.era === 'modern' && verdict.transport.kind === 'http'
+  }
+
+  notify(notice: Notice): Promise<void> | undefined {
+    if (this.answers(notice)) return this.#pass(notice)
+    if (notice.received?.onlyUnchanged) return undefined
     // Only open sessions hear this, so no server is looked for.
     const sent =
       notice.method === ROOTS_CHANGED
@@ -175,9 +183,29 @@ export class Server implements Upstream {
         : this.#detection
             .known(notice)
             .then(({ era }) => (era === 'modern' ? this.#modern : this.#legacy).notify(notice))
-    sent.catch((error: unknown) =>
-      this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered'),
-    )
+    sent.catch((error: unknown) => this.#undelivered(error))
+    return undefined
+  }
+
+  /** Passes a notification to a modern server, and its answer to the client. Rejects with a Fault. */
+  async #pass(notice: Notice): Promise<void> {
+    try {
+      await this.#modern.notify(notice)
+    } catch (error) {
+      if (error instanceof Contradiction) {
+        // Another notification may have started the detection already.
+        if (this.#detection.currentVerdict?.era === 'modern') this.#detection.forget()
+        const { era } = await this.#detection.known(notice)
+        if (era === 'legacy') return void this.notify(notice)
+        if (error.instead instanceof Fault) throw error.instead
+      } else if (!needsSignIn(error)) throw callFault(error, true)
+      // Nobody waits for the answer to a notification.
+      this.#undelivered(error)
+    }
+  }
+
+  #undelivered(error: unknown): void {
+    this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered')
   }
 
   legacyRoute(sender: Sender): Promise<LegacyRoute> {

@@ -32,7 +32,11 @@ async function answer(handle: Handler, send: (frame: Frame) => Promise<void> | u
   const request = parseText(JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params })) as Request
   const frames: { id?: number; method?: string; params?: { progress: number }; error?: object }[] = []
   const abort = new HangUp()
-  const upstream = { handle, notify() {}, legacyRoute: () => Promise.reject(new Fault('internal', 'Not used')) }
+  const upstream = {
+    handle,
+    notify: () => undefined,
+    legacyRoute: () => Promise.reject(new Fault('internal', 'Not used')),
+  }
   const modern = new ModernDownstream({ upstream, compat: { draftErrorCodes: false }, memory: unlimited() })
   const envelope = envelopeIn(request.params)
   await modern.answerRequest(request, envelope, { principal: 'alice', abort, log: LOG, transport: 'http' }, (frame) => {

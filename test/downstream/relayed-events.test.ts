@@ -53,7 +53,7 @@ function fill(part: string, length: number): string {
 }
 
 function read(text: string, sizes: readonly number[]): RelayedEvents {
-  const events = new RelayedEvents(false)
+  const events = new RelayedEvents()
   const bytes = Buffer.from(text)
   // Large streams in small chunks would take long.
   const least = Math.ceil(bytes.length / 5_000)

@@ -54,7 +54,7 @@ export class FakeServer implements Upstream {
     return typeof answer === 'function' ? answer(call) : resultOf(answer)
   }
 
-  notify(notice: Notice): void {
+  notify(notice: Notice): undefined {
     this.notices.push(notice)
   }
 

@@ -21,8 +21,8 @@ import { decodeRequest as decodeLegacy, encodeReply as encodeLegacy } from '../.
 import { lift } from '../../src/protocol/lift.js'
 import { decodeRequest, encodeReply } from '../../src/protocol/modern-client.js'
 import { canonical } from '../../src/rpc/canonical.js'
+import { EventIds } from '../../src/rpc/event-ids.js'
 import { hasLineEnd } from '../../src/rpc/event-length.js'
-import { FieldFilter } from '../../src/rpc/field-filter.js'
 import { LineDecoder } from '../../src/rpc/lines.js'
 import { type Id, type Message, parseMessage, type Request } from '../../src/rpc/message.js'
 import { sourceOf, sourceOfBytes } from '../../src/rpc/source.js'
@@ -186,12 +186,12 @@ t.test('H14 reads arrays of messages and streams in linear steps, however they a
     const decoder = new SseDecoder()
     for (const byte of bytes(events(size))) decoder.push(Uint8Array.of(byte))
   })
-  growsInStep(t, 'events without fields, byte by byte', (size) => () => {
-    const filter = new FieldFilter(['id', 'retry'])
-    for (const byte of bytes(events(size))) filter.push(Uint8Array.of(byte), hasLineEnd(Uint8Array.of(byte)))
+  growsInStep(t, 'ids of events, byte by byte', (size) => () => {
+    const ids = new EventIds()
+    for (const byte of bytes(events(size))) ids.push(Uint8Array.of(byte), hasLineEnd(Uint8Array.of(byte)))
   })
   growsInStep(t, 'events that are relayed, byte by byte', (size) => () => {
-    const relayed = new RelayedEvents(true)
+    const relayed = new RelayedEvents()
     for (const byte of bytes(events(size))) relayed.push(Buffer.of(byte), hasLineEnd(Buffer.of(byte)))
     return relayed.answer
   })

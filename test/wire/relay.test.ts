@@ -1,9 +1,11 @@
 /** What passes between HTTP clients and HTTP servers of the same era: bytes, but for what may not cross a proxy. */
 import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 import { BOTH, initialize } from '../support/legacy-client.js'
 import { call, envelope, headersFor, post, send } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
@@ -535,9 +537,62 @@ t.test('R20: relays messages in the answer to a notification, also large ones an
     ['text/event-stream', `data: ${told(large)}\n\ndata: ${told('two')}\n\n`],
   ]
   for ([type, body] of bodies)
-    for (const [kind, { status, text }] of Object.entries(await all()))
-      t.ok(status === 200 && text === body, `${kind}: ${body.slice(0, 60)}`)
+    for (const [kind, { status, text }] of Object.entries(await all())) {
+      // The framing of the events of a modern answer is the bridge's.
+      const [came, sent] = kind === 'modern' ? [messagesIn(text), messagesIn(body)] : [text, body]
+      t.ok(status === 200 && came === sent, `${kind}: ${body.slice(0, 60)}`)
+    }
 })
+
+/** The messages in the events of a stream; any other text as it is. */
+function messagesIn(text: string): string {
+  if (!text.includes('data: ')) return text
+  const lines = text.split('\n').filter((line) => line.startsWith('data: {'))
+  return lines.join('\n')
+}
+
+t.test(
+  'a modern notification passes unchanged, and its refusal and the end of its client too, whatever looks at it',
+  async (t) => {
+    const refusal = '{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no"}}'
+    const open: ServerResponse[] = []
+    let answer: 'refuses' | 'fails' | 'stays open' = 'refuses'
+    const answers = (_arrival: Arrival, response: ServerResponse) => {
+      if (answer === 'refuses') return sendText(response, refusal, {}, 400)
+      if (answer === 'fails') return void response.writeHead(500, { 'content-type': 'text/html' }).end('<p>no</p>')
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hello\n\n')
+      open.push(response)
+    }
+    const looking = [
+      {},
+      { audit: { file: join(temporaryFolder(t), 'audit.log') } },
+      { limits: { tools: [{ tools: '*', per: 'principal', max: 1_000_000, every: '1h' }] } },
+    ]
+    for (const settings of looking) {
+      const { url, last } = await betweenModern(t, answers, settings)
+      const body = `  {"method":"notifications/vendor" ,"params":{"x":${ODD},"_meta":${JSON.stringify(envelope())}},"jsonrpc":"2.0"}\n`
+      const headers = {
+        ...headersFor('notifications/vendor'),
+        traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
+      }
+      answer = 'refuses'
+      const refused = await post(url, body, headers)
+      t.same([refused.status, refused.text], [400, refusal])
+      t.equal(last().bytes.toString(), body)
+      t.equal(last().headers['traceparent'], headers.traceparent)
+      answer = 'fails'
+      t.equal((await post(url, body, headers)).status, 400)
+      answer = 'stays open'
+      const leaving = new AbortController()
+      const leave = fetch(url, { method: 'POST', body, headers, signal: leaving.signal }).catch(() => {})
+      await until(() => open.length === 1, 'the server has the notification')
+      leaving.abort()
+      await leave
+      await until(() => open[0]?.destroyed === true, 'the server loses the connection, too')
+      open.length = 0
+    }
+  },
+)
 
 t.test('R20: relays a stream that answers a notification and stays open without a message', async (t) => {
   const late = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'

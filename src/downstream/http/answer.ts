@@ -24,6 +24,9 @@ export interface AnswerOptions {
   refusing: Pick<ErrorRendering, 'passthrough'>
 }
 
+/** Without `commitAfter`, silence does not make the answer an event stream. */
+type Options = Omit<AnswerOptions, 'commitAfter'> & { commitAfter: number | undefined }
+
 /** An event stream that has begun. */
 interface Stream {
   readable: Readable
@@ -35,9 +38,10 @@ export class Answer {
   /** Aborts when the client disconnects before the answer is complete, or if the event stream cannot continue. */
   readonly abort = new HangUp()
   readonly #reply: FastifyReply
-  #id: Id
-  readonly #options: AnswerOptions
-  readonly #commit: NodeJS.Timeout
+  /** Undefined for a notification. */
+  #id: Id | undefined
+  readonly #options: Options
+  readonly #commit: NodeJS.Timeout | undefined
   #stream: Stream | undefined
   /** For the bytes that wait to be written. Created for the first message before the answer. */
   #reservation: Reservation | undefined
@@ -46,7 +50,7 @@ export class Answer {
   #held: Promise<void> | undefined
   #release = () => {}
 
-  constructor(reply: FastifyReply, id: Id, options: AnswerOptions) {
+  constructor(reply: FastifyReply, id: Id | undefined, options: Options) {
     this.#reply = reply
     this.#id = id
     this.#options = options
@@ -55,7 +59,8 @@ export class Answer {
       if (!reply.raw.writableFinished) this.abort.abort()
     })
     // Headers are sent with the first bytes, so a stream without events yet starts with a comment.
-    this.#commit = setTimeout(() => this.#open().readable.push(KEEP_ALIVE), options.commitAfter)
+    const { commitAfter } = options
+    if (commitAfter !== undefined) this.#commit = setTimeout(() => this.#open().readable.push(KEEP_ALIVE), commitAfter)
   }
 
   /** Resolves when the event stream begins. */
@@ -85,6 +90,21 @@ export class Answer {
       this.abort.abort(error)
     }
     return undefined
+  }
+
+  /** Ends the answer to a notification, which needs no frame. */
+  readonly end = (): void => {
+    const reply = this.#reply
+    if (this.#stream) this.#stream.readable.push(null)
+    else if (reply.raw.destroyed) reply.hijack()
+    else if (!reply.sent) reply.code(202).send()
+  }
+
+  /** Ends the answer to a notification that has failed. Throws the failure if it can still be sent. */
+  readonly breakOff = (error: unknown): void => {
+    const { raw, sent } = this.#reply
+    if (this.#stream) this.#stream.readable.destroy()
+    else if (!raw.destroyed && !sent) throw error
   }
 
   /** Does nothing more, because the request is answered in another way. */

@@ -19,7 +19,7 @@ import {
 import { type LegacyRevision, legacyRevision, looksModern } from '../../protocol/eras.js'
 import { checkHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { methodTraits } from '../../protocol/methods.js'
-import type { Message, Request } from '../../rpc/message.js'
+import type { Message, Notification, Request } from '../../rpc/message.js'
 import { own } from '../../rpc/source.js'
 import type { Payload } from '../../rpc/splice.js'
 import { ModernDownstream } from '../modern.js'
@@ -237,17 +237,7 @@ class Endpoint {
     const { request, reply } = asked
     const { principal, credential, grant, ends } = request
     const { log } = this.#options
-    if (message.kind === 'notification') {
-      const passing =
-        asked.again && this.#options.relay?.modern(message.method, request.body as Buffer, request.principal)
-      if (passing) {
-        this.#legacy.relay(message, asked, passing)
-        return undefined
-      }
-      this.#modern.notify(message, { principal, credential, log })
-      reply.code(202).send()
-      return undefined
-    }
+    if (message.kind === 'notification') return this.#notify(message, carried, asked)
     if (message.kind !== 'request')
       throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: send only requests and notifications')
     const envelope = 'bare' in verdict ? undefined : verdict.envelope
@@ -279,6 +269,30 @@ class Endpoint {
     } as const
     const answered = this.#modern.answerRequest(message, envelope, arrived, answer.sendFrame)
     return endless ? untilBegun(answered, answer, asked) : answered
+  }
+
+  /** Forwards a notification. Its client gets 202, or what the server answers. */
+  #notify(
+    message: Notification,
+    carried: RequestHeaders['carried'],
+    { request, reply }: Asked,
+  ): Promise<void> | undefined {
+    const { principal, credential } = request
+    const { log } = this.#options
+    const answer = new Answer(reply, undefined, { ...this.#options, commitAfter: undefined })
+    const answering = this.#modern.notify(
+      message,
+      { principal, credential, log },
+      {
+        body: request.body as Uint8Array,
+        carried,
+        hear: (text, http) => void answer.sendFrame(http ? { text, last: { ...http } } : { text }),
+        signal: answer.abort,
+      },
+    )
+    if (answering) return answering.then(answer.end, answer.breakOff)
+    answer.end()
+    return undefined
   }
 }
 

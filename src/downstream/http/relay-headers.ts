@@ -32,15 +32,12 @@ export function sentOn(headers: RelayedHeaders, inSession: boolean): RelayedHead
   )
 }
 
-/** The headers of an answer that are sent to the client. Session headers only if the era has sessions. */
-export function sentBack(headers: RelayedHeaders, hasSessions: boolean): RelayedHeaders {
+/** The headers of an answer that are sent to the client. */
+export function sentBack(headers: RelayedHeaders): RelayedHeaders {
   const isOfConnection = ofConnection(headers['connection'])
-  const sent = without(
-    headers,
-    (name) => isOfConnection(name) || NOT_SENT_BACK.has(name) || (!hasSessions && OF_SESSIONS.has(name)),
-  )
+  const sent = without(headers, (name) => isOfConnection(name) || NOT_SENT_BACK.has(name))
   if (isEvents(headers)) {
-    // Fields are removed and events added, so the length changes.
+    // Events may be added, so the length changes.
     delete sent['content-length']
     Object.assign(sent, EVENT_HEADERS)
   }

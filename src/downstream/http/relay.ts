@@ -1,6 +1,6 @@
 /**
- * The relay: passes HTTP messages unchanged between a legacy client and a legacy server, and notifications of modern clients
- * to a modern server. The server validates the messages; the bridge checks the owner of a session, filters headers and writes the log.
+ * The relay: passes HTTP messages unchanged between a legacy client and a legacy server. The server validates the messages;
+ * the bridge checks the owner of a session, filters headers and writes the log.
  */
 
 import type { FastifyRequest } from 'fastify'
@@ -28,9 +28,6 @@ import { whenOver } from './replies.js'
 
 export type { Passing } from './relayed-sending.js'
 
-/** The texts in a body of JSON without which it names no task and declares no support: also if letters are escaped. */
-const OF_TASKS = ['task', '\\u006', '\\u007']
-
 /** Options of the relay of one server. */
 export interface RelayOptions {
   relayed: Relayed
@@ -46,7 +43,7 @@ export interface RelayOptions {
 }
 
 /** The part of the relay that an endpoint uses. */
-export type RelayAt = Pick<Relay, 'ready' | 'modern' | 'takesSession' | 'asked' | 'revising' | 'endOurs' | 'pass'>
+export type RelayAt = Pick<Relay, 'ready' | 'takesSession' | 'asked' | 'revising' | 'endOurs' | 'pass'>
 
 /** The relay of one server. */
 export class Relay {
@@ -82,18 +79,6 @@ export class Relay {
     this.#connections = (await this.#options.relayed.dispatcher) as RelayedConnections
   }
 
-  /**
-   * What the relay needs to know about a modern notification; undefined if it must not be relayed. The answer of the server to
-   * it may have messages.
-   */
-  modern(method: string, body: Uint8Array | undefined, principal: string): Passing | undefined {
-    const { relayed } = this.#options
-    if (relayed.speaks() !== 'modern') return undefined
-    // Tasks belong to their callers.
-    if (body && relayed.tasks.tellsApart(principal) && mayConcernTasks(body)) return undefined
-    return { era: 'modern', method, endless: false, silent: true, opens: false }
-  }
-
   /** Whether the messages of a session are relayed. Throws a Fault if the session belongs to another principal. */
   async takesSession(id: string, principal: string): Promise<boolean> {
     // Without authentication, anybody who knows the id of a session may use it, as at the server itself.
@@ -123,7 +108,6 @@ export class Relay {
   get forSessions(): RelayAt {
     return {
       ready: () => this.ready(),
-      modern: () => undefined,
       // An unknown session may be an ended one of the endpoint itself.
       takesSession: (id, principal) => this.sessions.isOf(principal, id, true),
       asked: (message, principal) => this.asked(message, principal),
@@ -194,17 +178,17 @@ export class Relay {
   /** Begins the log of a request. `messages` records the relayed messages; undefined if they are not recorded. */
   #record(
     request: FastifyRequest,
-    { era, method, name, opens, answers }: Passing,
+    { method, name, opens, answers }: Passing,
   ): { record: CallLogEntry; messages: RelayedRecorder | undefined } {
     const { log } = this.#options
     const { principal, body, headers } = request
     const recorder = this.#recorder
-    const revision = era === 'legacy' && legacyRevision(headerOf(headers, 'mcp-protocol-version'))
+    const revision = legacyRevision(headerOf(headers, 'mcp-protocol-version'))
     const session = recorder && headerOf(headers, 'mcp-session-id')
     const partOf = recorder?.answered(session, answers)
     const fields = {
-      clientEra: era,
-      serverEra: era,
+      clientEra: 'legacy',
+      serverEra: 'legacy',
       clientTransport: 'http',
       relayed: true,
       method,
@@ -215,7 +199,6 @@ export class Relay {
     const messages = recorder?.begin(record.recorder, {
       body: body instanceof Uint8Array ? body : undefined,
       headers,
-      era,
       session,
       partOf,
       opens,
@@ -255,10 +238,4 @@ export class Relay {
       throw error
     }
   }
-}
-
-/** Whether the unparsed body of a modern notification may name a task. */
-function mayConcernTasks(body: Uint8Array): boolean {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-  return OF_TASKS.some((mark) => bytes.includes(mark))
 }

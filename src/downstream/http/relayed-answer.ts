@@ -5,9 +5,10 @@
 import { Readable } from 'node:stream'
 import type { DoubtfulAnswer } from '../../protocol/upstream.js'
 import { Ending } from '../../rpc/ending.js'
+import { EventIds } from '../../rpc/event-ids.js'
 import { hasLineEnd } from '../../rpc/event-length.js'
-import { FieldFilter } from '../../rpc/field-filter.js'
-import { type Id, idKey, keptKey, type Message, parseMessage, type Response } from '../../rpc/message.js'
+import { heldMessage, readMessage } from '../../rpc/held-message.js'
+import { type Id, idKey, keptKey, type Message, type Response } from '../../rpc/message.js'
 import { cut, repairedSourceOf, sourceOf, sourceOfBytes } from '../../rpc/source.js'
 import { SseDecoder } from '../../rpc/sse.js'
 
@@ -24,8 +25,6 @@ const BEGINNING = /^\s*(?:\[\s*)?\{\s*(?:"(?:id|method)"\s*:\s*(?:"[^"]*"|[^\s"{
 const REMEMBERED = 16 * 1024
 /** Most pieces of the remembered bytes before they are joined. */
 const MAX_PIECES = 64
-/** Fields of events that the modern era does not have. They are removed for modern clients. */
-const FOREIGN_FIELDS = ['id', 'retry']
 /** The separators between two events, and the length of the longest. */
 const BETWEEN = ['\n\n', '\r\r', '\r\n\r\n', '\n\r\n']
 const SEPARATOR = 4
@@ -71,7 +70,7 @@ export function readBeginning(
 export function responseIn(bytes: Buffer): Response | undefined {
   // Most bodies have none of these words and need not be parsed.
   const matters = bytes.includes('"error"') || bytes.includes('"isError"') || bytes.includes('"input_required"')
-  const message = matters ? read(() => sourceOfBytes([bytes])) : undefined
+  const message = matters ? readMessage(() => sourceOfBytes([bytes])) : undefined
   return message?.kind === 'response' ? message : undefined
 }
 
@@ -85,21 +84,12 @@ export function doubtfulIn(bytes: Buffer, type: string): DoubtfulAnswer | undefi
 
 /** Whether a body is a JSON-RPC message, or a batch with one, whatever its content type. */
 export function isMessage(bytes: Buffer): boolean {
-  return holdsMessage(read(() => sourceOfBytes([bytes])))
+  return heldMessage(() => sourceOfBytes([bytes])) !== undefined
 }
 
 /** Whether a body that is too large to be read looks like a JSON-RPC message, by its beginning. */
 export function beginsMessage(bytes: Buffer): boolean {
   return BEGINNING.test(bytes.toString('latin1'))
-}
-
-function holdsMessage(message: Message | undefined): boolean {
-  if (message?.kind !== 'batch') return message !== undefined && message.kind !== 'invalid'
-  const { source, elements } = message
-  return elements.some(({ start, end }) => {
-    const element = read(() => sourceOf(cut(source, start, end)))
-    return element?.kind !== 'batch' && holdsMessage(element)
-  })
 }
 
 /** How a stream that was held back goes on. `error`: it has broken off; `hasEnded`: it has ended. Either way, all of it is in `chunks`. */
@@ -152,7 +142,7 @@ function holdBack(
 export function awaitMessage(events: Readable, then: (error: Error | undefined, ended: boolean) => void): void {
   const decoder = new SseDecoder()
   const hasMessage = (chunk: Buffer) =>
-    decoder.push(chunk).some(({ data }) => holdsMessage(read(() => repairedSourceOf(data).source)))
+    decoder.push(chunk).some(({ data }) => heldMessage(() => repairedSourceOf(data).source))
   holdBack(events, HELD, hasMessage, ({ error, hasEnded }) => then(error, hasEnded))
 }
 
@@ -170,7 +160,7 @@ export function awaitFirst(
     // Most answers are results.
     if (!chunk.includes('"error"') && chunk.includes(BRACE)) return true
     const first = decoder.push(chunk).find(({ data }) => data.length > 0)
-    const message = first && read(() => repairedSourceOf(first.data).source)
+    const message = first && readMessage(() => repairedSourceOf(first.data).source)
     if (message?.kind === 'response') answer = message
     return first !== undefined
   }
@@ -197,8 +187,7 @@ interface Piece {
 
 /** An event stream on its way to the client. */
 export class RelayedEvents {
-  readonly #modern: boolean
-  readonly #filter: FieldFilter
+  readonly #ids = new EventIds()
   #remembered: Piece[] = []
   #bytes = 0
   /** Reads the event in which the remembered bytes begin; undefined if they are the whole stream. */
@@ -206,16 +195,10 @@ export class RelayedEvents {
   /** The last forgotten bytes. A separator may begin in them. */
   #before = ''
 
-  constructor(modern: boolean) {
-    this.#modern = modern
-    this.#filter = new FieldFilter(modern ? FOREIGN_FIELDS : ['id'])
-  }
-
-  /** Reads the next bytes, with or without a line end. Returns those that the client gets. */
-  push(chunk: Buffer, hasLineEnd: boolean): readonly Uint8Array[] {
+  /** Reads the next bytes, with or without a line end. */
+  push(chunk: Buffer, hasLineEnd: boolean): void {
     this.#remember(chunk, hasLineEnd)
-    const filtered = this.#filter.push(chunk, hasLineEnd)
-    return this.#modern ? filtered : [chunk]
+    this.#ids.push(chunk, hasLineEnd)
   }
 
   /** Whether the last event is complete: nothing follows it but comments. */
@@ -226,9 +209,9 @@ export class RelayedEvents {
     return start !== undefined && COMMENTS.test(last.subarray(start).toString('latin1'))
   }
 
-  /** Whether the client may be able to resume the stream: its events have ids, and the client gets them. */
+  /** Whether the client may be able to resume the stream: its events have ids. */
   get isResumable(): boolean {
-    return !this.#modern && this.#filter.found
+    return this.#ids.found
   }
 
   /**
@@ -240,7 +223,7 @@ export class RelayedEvents {
     const start = this.#ending ? firstEvent(this.#before, bytes) : 0
     const events = new SseDecoder().push(bytes.subarray(start))
     for (const { data } of events.toReversed()) {
-      const message = data.length === 0 ? undefined : read(() => repairedSourceOf(data).source)
+      const message = data.length === 0 ? undefined : readMessage(() => repairedSourceOf(data).source)
       if (message?.kind === 'response') return message
     }
     this.#ending?.push(bytes.subarray(0, start))
@@ -294,14 +277,14 @@ export class UnansweredCalls {
 
   push(chunk: Uint8Array): void {
     for (const { data } of this.#events.push(chunk))
-      if (data.length > 0) this.#take(read(() => repairedSourceOf(data).source))
+      if (data.length > 0) this.#take(readMessage(() => repairedSourceOf(data).source))
   }
 
   #take(message: Message | undefined): void {
     if (message?.kind === 'batch') {
       const { source, elements } = message
       for (const { start, end } of elements) {
-        const element = read(() => sourceOf(cut(source, start, end)))
+        const element = readMessage(() => sourceOf(cut(source, start, end)))
         if (element?.kind !== 'batch') this.#take(element)
       }
       return
@@ -336,12 +319,4 @@ function lastEvent(before: string, piece: Buffer): number | undefined {
   })
   const start = Math.max(...ends) - before.length
   return start > 0 ? start : undefined
-}
-
-function read(source: () => Parameters<typeof parseMessage>[0]): Message | undefined {
-  try {
-    return parseMessage(source())
-  } catch {
-    return undefined
-  }
 }

@@ -73,7 +73,7 @@ const OK: Final = { kind: 'result', result: EMPTY }
 /** A relayed request. */
 export class RelayedRequest implements RelayedSender, StreamOwner {
   readonly passing: Passing
-  /** The cookies of the session; undefined in the modern era, which has none. */
+  /** The cookies of the session. */
   readonly cookies: SessionCookies | undefined
   readonly #parts: Parts
   readonly #sending: RelayedSending
@@ -103,20 +103,19 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     const { relayed, sessions } = parts
     const session = this.#inSession
     this.#leaveSession = session === undefined ? () => {} : sessions.begin(session)
-    if (this.passing.era === 'legacy')
-      this.cookies = session === undefined ? relayed.cookies() : sessions.cookiesOf(session)
+    this.cookies = session === undefined ? relayed.cookies() : sessions.cookiesOf(session)
     this.#sending = new RelayedSending(parts, this)
   }
 
   /** Sends it, a call in its turn. */
   send(): void {
-    const { era, endless, opens, goesOn, silent, method, name } = this.passing
+    const { endless, opens, goesOn, silent, method, name } = this.passing
     const { request, relayed } = this.#parts
     const isCall = request.method === 'POST' && !endless && !opens && !goesOn && !silent
     if (!isCall) return this.#sending.start()
     const client = this.#session ?? headerOf(request.headers, 'user-agent')
     const { principal } = request
-    const call = { principal, method, name, client, era, headers: () => this.#headersToLook() }
+    const call = { principal, method, name, client, headers: () => this.#headersToLook() }
     this.#waits = true
     this.#leaveLane = relayed.takeTurn(call, () => {
       this.#waits = false
@@ -169,20 +168,17 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
 
   /** Handles the server's answer when its headers have arrived. */
   answered(response: RelayedResponse): void {
-    const { reply, fallback } = this.#parts
+    const { reply } = this.#parts
     const { statusCode, headers, body: stream } = response
-    const { era } = this.passing
-    reply.code(statusCode).headers(sentBack(headers, era === 'legacy'))
+    reply.code(statusCode).headers(sentBack(headers))
     this.cookies?.keepFrom(this.#sending.path, headers)
     const refusal = this.#sending.refusedBy(response)
     if (refusal) {
       stream.on('error', () => {}).resume()
-      // Modern requests go back to the endpoint, where the sign-in can answer for the server.
-      if (fallback && era === 'modern') return this.#handBack(fallback)
       clearHeaders(reply)
       return this.#sending.again(refusal)
     }
-    const known = statusCode < 300 && era === 'legacy' ? this.#noteSession(headers) : undefined
+    const known = statusCode < 300 ? this.#noteSession(headers) : undefined
     const session = this.#inSession
     const kept = (session && this.#parts.sessions.cookiesTaken(session)) ?? this.cookies?.settled
     if (!known && !kept) return this.#pass(response)
@@ -441,13 +437,13 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   /** Whether a refusal means that the server has changed its era, or that it has lost the session. */
   async #meaningOf(refusal: HttpRefusal): Promise<'turned' | 'lost' | undefined> {
     const { request, relayed } = this.#parts
-    const { era, opens } = this.passing
+    const { opens } = this.passing
     const { principal, credential } = request
     const { status } = refusal
     const refusesToOpen = opens && status >= 400 && status < 500 && !NOT_ABOUT_ERA.has(status)
-    if (refusesToOpen || relayed.contradicts(refusal, era)) {
+    if (refusesToOpen || relayed.contradicts(refusal)) {
       const sender = { principal, credential, caller: { revision: '', capabilities: '{}' } }
-      return (await relayed.turned(era, sender)) ? 'turned' : undefined
+      return (await relayed.turned(sender)) ? 'turned' : undefined
     }
     if (this.#inSession === undefined || request.method !== 'POST' || status === 404 || status < 400) return undefined
     return (await this.#lossBehind(refusal)) && 'lost'
@@ -568,9 +564,9 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     return headerOf(this.#parts.request.headers, 'mcp-session-id')
   }
 
-  /** The session that the message belongs to; undefined for `initialize` and for modern requests. */
+  /** The session that the message belongs to; undefined for `initialize`. */
   get #inSession(): string | undefined {
-    return this.passing.era === 'legacy' && !this.passing.opens ? this.#session : undefined
+    return this.passing.opens ? undefined : this.#session
   }
 
   get id(): Id | undefined {

@@ -8,7 +8,6 @@ import type { FastifyRequest } from 'fastify'
 import { type AccountRefusal, needsSignIn } from '../../fault/fault.js'
 import type { RelayedRecorder } from '../../ports/recorder.js'
 import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../protocol/account.js'
-import type { Era } from '../../protocol/eras.js'
 import type { TraceContext } from '../../protocol/trace.js'
 import type { Relayed, Revise, SessionCookies } from '../../protocol/upstream.js'
 import type { Id } from '../../rpc/message.js'
@@ -19,7 +18,6 @@ import type { RelayedSessions } from './relayed-sessions.js'
 
 /** What is known about a request without parsing its body again. */
 export interface Passing {
-  era: Era
   method: string
   name?: string | undefined
   id?: Id | undefined
@@ -107,7 +105,7 @@ export class RelayedSending {
     const { request, relayed, passing, sessions } = this.#parts
     const { cookies, trace } = this.#sender
     // `initialize` opens a session. A session id in it could give the client somebody else's session.
-    const sent = { ...passing.context, ...sentOn(request.headers, passing.era === 'legacy' && !passing.opens) }
+    const sent = { ...passing.context, ...sentOn(request.headers, !passing.opens) }
     const session = headerOf(sent, 'mcp-session-id')
     if (session !== undefined && sessions.isOurs(session)) delete sent['mcp-session-id']
     const credential = this.#authorization ?? request.credential

@@ -23,7 +23,7 @@ import { type ErrorRendering, pour, takeResponse, whenOver, writeTogether } from
 /** Where the stream goes, and what it answers. */
 interface StreamParts {
   reply: FastifyReply
-  passing: Pick<Passing, 'era' | 'endless'>
+  passing: Pick<Passing, 'endless'>
   /** Milliseconds of silence after which a comment is sent, so that proxies keep the connection. */
   keepAlive: number
   refusing: Pick<ErrorRendering, 'draftErrorCodes'>
@@ -50,7 +50,7 @@ export class RelayedStream {
   readonly #response: FastifyReply['raw']
   readonly #parts: StreamParts
   readonly #owner: StreamOwner
-  readonly #events: RelayedEvents
+  readonly #events = new RelayedEvents()
   /** The requests of a batch that have not been answered; undefined for another message. */
   readonly #unanswered: UnansweredCalls | undefined
   readonly #silence: NodeJS.Timeout
@@ -66,7 +66,6 @@ export class RelayedStream {
     this.#source = source
     this.#parts = parts
     this.#owner = owner
-    this.#events = new RelayedEvents(parts.passing.era === 'modern')
     const { bodyLimit } = parts.relayed
     this.#unanswered = owner.ids && new UnansweredCalls(owner.ids, bodyLimit)
     const response = takeResponse(parts.reply)
@@ -115,7 +114,8 @@ export class RelayedStream {
     this.#isNew = false
     this.#silence.refresh()
     this.#unanswered?.push(bytes)
-    for (const part of this.#events.push(bytes, mayEnd)) this.#response.write(part)
+    this.#events.push(bytes, mayEnd)
+    this.#response.write(bytes)
   }
 
   /** Breaks a silence of the server. Within an event, a comment could end it early. */

@@ -81,7 +81,7 @@ export class SessionRequests {
       if (method === 'DELETE' && relay.endOurs(id)) reply.code(200).send()
       else {
         const revise = method === 'GET' ? relay.revising(request.principal) : undefined
-        const passing = { era: 'legacy', method, endless: method === 'GET', opens: false, revise } as const
+        const passing = { method, endless: method === 'GET', opens: false, revise } as const
         relay.pass({ request, reply, passing, refusing })
       }
       return
@@ -208,7 +208,6 @@ function passingOf(message: Message): Passing {
   const method = 'method' in message ? message.method : message.kind
   const params = 'params' in message && typeof message.params !== 'string' ? message.params : EMPTY
   return {
-    era: 'legacy',
     method,
     ...subject(method, params),
     id: idToAnswer(message),

@@ -284,7 +284,7 @@ export class TranslatedSession implements ClientSession {
       const { params: payload, meta } = decodeRequest({ ...message, kind: 'request', id: '0' as Request['id'] })
       const { principal, credential } = this.#options.sender
       const notice: Notice = { method, params: payload, meta, caller: this.#caller, principal, credential }
-      this.#options.upstream.notify(notice)
+      this.#options.upstream.notify(notice)?.catch(() => {})
     }
   }
 

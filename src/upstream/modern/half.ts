@@ -29,7 +29,7 @@ import { endedTask, isTask } from '../../protocol/reserved.js'
 import { isChange, wants } from '../../protocol/subscriptions.js'
 import { Recent } from '../../rpc/memoize.js'
 import type { Params } from '../../rpc/message.js'
-import { own } from '../../rpc/source.js'
+import { own, wireOf } from '../../rpc/source.js'
 import {
   EMPTY,
   edit,
@@ -175,9 +175,19 @@ export class ModernHalf implements Half {
   }
 
   async notify(notice: Notice): Promise<void> {
+    const { method, received } = notice
     const peer = await this.#channels.open(notice)
-    const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
-    await peer.notify(notice.method, encodeNotice(notice), { headers, account: this.#options.accounts?.for(notice) })
+    const headers = { ...requestHeaders(method, EMPTY), ...credentialOf(notice), ...received?.carried }
+    const account = this.#options.accounts?.for(notice)
+    if (!received || peer.channel.transport !== 'http')
+      return peer.notify(method, encodeNotice(notice), { headers, account })
+    const { bytes, source, hear } = received
+    try {
+      await peer.notify(method, bytes ?? encodeNotice(notice), { headers, account, origin: source, heard: received })
+    } catch (error) {
+      const { outcome, http } = answerOf(error, notModern())
+      hear(wireOf(outcome.source), http)
+    }
   }
 
   /** Passes a change from another replica's process to subscriptions. Over HTTP, the server itself reports it. */
@@ -384,10 +394,11 @@ function supportsOurs(data: Json | undefined): boolean {
  * era.
  */
 const notModern =
-  (call: Call) =>
+  (call?: Call) =>
   (error: ChannelError, said: Said | undefined): Error | undefined => {
     const { refusal } = error
     if (!refusal || !contradicts(refusal, 'modern', said)) return undefined
-    const instead = said ? decodeReply(call, said) : callFault(error, call.received?.bytes !== undefined)
+    const instead =
+      said && call ? decodeReply(call, said) : callFault(error, !call || call.received?.bytes !== undefined)
     return new Contradiction('modern', `The server answered with HTTP ${refusal.status}`, instead)
   }

@@ -7,6 +7,7 @@ import type { Memory } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
 import type { HttpRefusal } from '../../protocol/refusal.js'
 import type { Outline } from '../../rpc/outline.js'
+import type { Signal } from '../../time/hang-up.js'
 import type { Lanes } from '../lanes.js'
 import { excerpt } from './stdio/stderr-tail.js'
 
@@ -23,6 +24,16 @@ export interface OutgoingMessage {
   headers?: Readonly<Record<string, string>>
   /** The account for the message, if the bridge obtains credentials for it. */
   account?: Account | undefined
+  /** Who takes what the server answers to a notification; only over HTTP. */
+  heard?: Heard | undefined
+}
+
+/** Takes the messages in the answer to a notification. */
+export interface Heard {
+  /** A text of the server: the body of the answer, with its head, or an event of a stream. It may be no message. */
+  hear(bytes: readonly Uint8Array[], http?: HttpHead): void
+  /** Aborts when the answer is no longer needed. */
+  signal: Signal
 }
 
 export interface Channel {

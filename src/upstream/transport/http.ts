@@ -19,6 +19,7 @@ import { type BodyKind, bodyKindOf, type OriginAnswer, type ResponseHeaders, ref
 import {
   type Channel,
   ChannelError,
+  type Heard,
   type HttpHead,
   type MessageLengths,
   type OutgoingMessage,
@@ -117,7 +118,7 @@ class HttpChannel implements Channel {
     return message.exchange === undefined ? this.#oneWay.send(message, () => this.#post(message)) : this.#post(message)
   }
 
-  async #post({ text, bytes, exchange, principal, headers = NONE, account }: OutgoingMessage): Promise<void> {
+  async #post({ text, bytes, exchange, principal, headers = NONE, account, heard }: OutgoingMessage): Promise<void> {
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
     this.#own = headers
     this.#account = account
@@ -125,9 +126,11 @@ class HttpChannel implements Channel {
     const reading = new Reading(this.#receiver, exchange, this.#cookies, mayOpen ? this.#adoptSession : undefined)
     reading.principal = principal ?? NOBODY
     reading.startsAnyway = exchange === undefined && account === undefined
+    if (heard) reading.hears(heard)
     const request = { method: 'POST', headers: this.#headersToPost(headers), body: bytes ?? text, principal } as const
     const answer = await this.#askFollowing(request, reading, account)
     if (answer.status >= 300) throw refused(answer)
+    if (answer.kind === 'whole') heard?.hear(answer.body, answer)
     if (exchange === undefined) return
     if (answer.kind === 'whole') this.#receiver?.receive(answer.body, exchange, answer)
     if (!this.#receiver?.isWaiting(exchange)) return
@@ -354,6 +357,7 @@ class Reading extends HangUp implements Reader {
   readonly #cookies: Cookies | undefined
   readonly #onSuccess: ((headers: ResponseHeaders, kind: BodyKind) => void) | undefined
   #over: NodeJS.Timeout | undefined
+  #heard: Heard | undefined
 
   constructor(
     receiver: Receiver | undefined,
@@ -366,6 +370,12 @@ class Reading extends HangUp implements Reader {
     this.exchange = exchange
     this.#cookies = cookies
     this.#onSuccess = onSuccess
+  }
+
+  /** Gives the events of the answer, while they are needed, to who has sent the message. */
+  hears(heard: Heard): void {
+    this.#heard = heard
+    heard.signal.addEventListener('abort', () => this.abort(), { once: true })
   }
 
   /** Whether the answer is still expected. */
@@ -401,6 +411,7 @@ class Reading extends HangUp implements Reader {
     this.retry = decoder.retry ?? this.retry
     if (event.event === 'message') {
       if (event.dropped) this.#receiver?.dropped(event.dropped, this.exchange)
+      else if (event.data.length > 0 && this.#heard) this.#heard.hear(event.data)
       else if (event.data.length > 0) this.#receiver?.receive(event.data, this.exchange, this.#head)
     }
     if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(() => this.#end(), AFTER_ANSWER)
