@@ -29,13 +29,16 @@ RUN apt-get update \
   && echo 'bridge:x:65532:65532::/tmp:/usr/sbin/nologin' >> /etc/passwd \
   && echo 'bridge:x:65532:' >> /etc/group
 # npx and uvx store packages in HOME. With a read-only root file system, mount a writable folder there.
-ENV NODE_ENV=production HOME=/tmp
-COPY --chmod=644 package.json LICENSE config/healthcheck.mjs /app/
+# In every container, /dev/shm is memory that can be written, and no other container sees it.
+ENV NODE_ENV=production HOME=/tmp MCP_BRIDGE_HEALTH_FILE=/dev/shm/mcp-bridge-health
+COPY --chmod=644 package.json LICENSE config/healthcheck.sh /app/
 COPY --from=build /app/dist /app/dist
 USER 65532:65532
 EXPOSE 8080 9090
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "/app/healthcheck.mjs"]
-ENTRYPOINT ["tini", "--", "node", "/app/dist/main.js"]
+# Checks until the first success do not count as failures for this long: with little CPU, the start takes a while.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["sh", "/app/healthcheck.sh"]
+# No program of the container can open the debugger of the bridge.
+ENTRYPOINT ["tini", "--", "node", "--disable-sigusr1", "/app/dist/main.js"]
 CMD ["--help"]
 LABEL org.opencontainers.image.title="mcp-bridge" \
   org.opencontainers.image.description="Reverse proxy between the two eras of the Model Context Protocol" \

@@ -39,6 +39,10 @@ let onSignal = (signal: EndSignal): void => {
   endPrograms().then(exit, exit)
 }
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => onSignal(signal))
+// Node.js would open its debugger for every process of this user, such as a server that the bridge has started.
+process.on('SIGUSR1', () => {})
+/** Handles SIGHUP of a command that serves. The system also sends it when the terminal of the process is closed. */
+let onHangUp = (): void => {}
 
 const program: Program = {
   version,
@@ -71,8 +75,9 @@ const program: Program = {
   onSignal(handle) {
     onSignal = handle
   },
-  // The system also sends SIGHUP when the terminal of the process is closed.
-  onReload: (handle) => process.on('SIGHUP', () => (attached && !hasTerminal() ? onSignal('SIGHUP') : handle())),
+  onReload(handle) {
+    onHangUp = handle
+  },
   onCrash: (handle) =>
     process.on('uncaughtException', (error) => {
       program.fail(error)
@@ -161,6 +166,7 @@ async function run(command: Command): Promise<number | undefined> {
       return EXIT.ok
     }
     case 'demo': {
+      survive()
       const { demo } = await import('./cli/demo.js')
       await demo(command.settings, program)
       return undefined
@@ -213,11 +219,17 @@ async function run(command: Command): Promise<number | undefined> {
       return EXIT.ok
     }
     case 'run': {
+      survive()
       const { serve } = await import('./cli/serve.js')
       await serve(command, program)
       return undefined
     }
   }
+}
+
+/** From now on, SIGHUP ends the process only if its terminal was closed. Before its command is known, and in others, it does. */
+function survive(): void {
+  process.on('SIGHUP', () => (attached && !hasTerminal() ? onSignal('SIGHUP') : onHangUp()))
 }
 
 /** A terminal that closes sends a signal at once. If it disappears without a signal, the process was detached. */

@@ -33,7 +33,7 @@ export interface Program {
   errors: Circumstances & { readable: boolean }
   /** Replaces what a signal does. Until then it ends the programs that were started, and the process. */
   onSignal(handle: (signal: EndSignal) => void): void
-  /** Calls back when the process is asked to read its configuration again (SIGHUP, while its terminal is open). */
+  /** Calls back when the process is asked to read its configuration again (SIGHUP, while its terminal is open). Until then it ignores that. */
   onReload(handle: () => void): void
   /** Calls back after an uncaught error. The error has been written, and the exit code set. */
   onCrash(handle: (error: Error) => void): void

@@ -21,6 +21,7 @@ import { within } from '../time/time.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import { announce, report } from './announce.js'
 import { collectLessOften } from './garbage.js'
+import { Heartbeat } from './heartbeat.js'
 import { inspectorAddress } from './inspector-address.js'
 import { configOf } from './own-command.js'
 import { type Command, parseCommand } from './parse.js'
@@ -105,7 +106,8 @@ export async function serve(
   const found = await finding(settings, context, { onPipe: listen.kind === 'stdio', config: configOf(program) })
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
-  const stop = stopper(bridge, program, { tracing, found, recording, onPipe: listen.kind === 'stdio' })
+  const heartbeat = new Heartbeat(env['MCP_BRIDGE_HEALTH_FILE'], log)
+  const stop = stopper(bridge, program, { tracing, found, recording, heartbeat, onPipe: listen.kind === 'stdio' })
   program.onSignal((signal) => {
     log.info({ event: 'stopping', signal }, 'shutting down')
     onStop?.()
@@ -131,6 +133,7 @@ export async function serve(
       ready.catch(() => {})
       const piped = bridge.pipe({ input: program.stdin, output: program.stdout })
       collectLessOften()
+      heartbeat.start()
       follow()
       await Promise.race([ready.then(() => piped), piped])
       return await stop(INPUT_ENDED)
@@ -148,6 +151,7 @@ export async function serve(
     warm.catch(() => {})
     const say = errors.readable ? output.err : undefined
     const urls = await bridge.listen(listen)
+    heartbeat.start()
     announce(settings, bridge, urls, { log, version, platform: program.platform, say, token: inspector?.token, tries })
     announced()
     collectLessOften()
@@ -296,10 +300,11 @@ interface Stopped {
   tracing: Tracing | undefined
   found: FoundServers | undefined
   recording: RecordingFile | undefined
+  heartbeat: Heartbeat
   onPipe: boolean
 }
 
-function stopper(bridge: Bridge, program: Program, { tracing, found, recording, onPipe }: Stopped): Stop {
+function stopper(bridge: Bridge, program: Program, { tracing, found, recording, heartbeat, onPipe }: Stopped): Stop {
   const causes = new Set<unknown>()
   // Running calls may finish after the input ends; a signal after that is the second cause.
   if (onPipe) program.stdin.once('end', () => causes.add(INPUT_ENDED))
@@ -308,6 +313,7 @@ function stopper(bridge: Bridge, program: Program, { tracing, found, recording, 
     if (causes.size > 2) return program.end()
     found?.close()
     await bridge.close(hurry || causes.size > 1)
+    heartbeat.stop()
     recording?.close()
     await tracing?.close()
     await program.end()

@@ -110,6 +110,8 @@ export const LOG_EVENTS = {
   log_lines_dropped: 'Lines are missing here: the log could not be written fast enough.',
   descriptors_exhausted:
     'No file descriptors are left, so connections and programs cannot be opened. At most one line in 10 minutes.',
+  health_file_failed:
+    'The file for the health check of the image cannot be written (`MCP_BRIDGE_HEALTH_FILE`), so its container counts as unhealthy. Logged once until it can be written again.',
   node_outdated: 'This version of Node.js has a known vulnerability.',
 
   config_invalid:

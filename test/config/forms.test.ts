@@ -66,8 +66,11 @@ t.test('an address with too few or too many slashes is refused with the one that
     ['https:/x.example/mcp', 'https://x.example/mcp'],
     ['http:\\\\x', 'http://x'],
     ['http:/localhost:3000/mcp', 'http://localhost:3000/mcp'],
-  ] as const)
+  ] as const) {
     t.match(said({ mcpServers: { a: { url } } }).join(), new RegExp(`did you mean ${meant}\\?`), url)
+    t.match(said({ publicUrl: url }).join(), new RegExp(`publicUrl .*did you mean ${meant}\\?`), url)
+  }
+  t.match(said({ publicUrl: 'ftp://x.example' }).join(), /publicUrl has to be an http:\/\/ or https:\/\/ address/)
   for (const url of ['HTTP://x.example/mcp', 'http://[::1]:3000/mcp', 'https://x'])
     t.same(said({ mcpServers: { a: { url } } }), [], url)
 })

@@ -2,7 +2,7 @@
 import * as z from 'zod'
 import { wrongHost, wrongOrigin } from '../hosts.js'
 import { browser, forwarded, issuers } from './identity.js'
-import { entryName, scope, text, unscoped } from './values.js'
+import { entryName, scope, text, unscoped, webAddress } from './values.js'
 
 const token = z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces')
 
@@ -53,8 +53,7 @@ export const access = {
     .describe(
       'A separate address for /healthz, /readyz, /status and /metrics, such as http://127.0.0.1:9090. Everybody who can reach it can read them. Default: none; they are at the address of "listen".',
     ),
-  publicUrl: z
-    .url('has to be an address like https://example.com/tools')
+  publicUrl: webAddress('http:// or https://')
     .optional()
     .describe(
       'Address at which clients reach the bridge if a proxy is in front of it, with the path prefix that the proxy removes.',
