@@ -20,6 +20,8 @@ export interface BridgeProcess {
    * alive or not; what keeps it alive, by kind; listeners of the process; and warnings of Node.js so far.
    */
   holds(): Promise<Record<string, number>>
+  /** Sockets, bytes of the heap and open files, after a garbage collection. */
+  memory(): Promise<{ sockets: number; heap: number; files: number }>
 }
 
 /** Starts a bridge, which ends with the test. */
@@ -40,5 +42,6 @@ export async function startBridgeProcess(t: Test, settings: object): Promise<Bri
   }
   const busy = () => ask('busy') as Promise<number>
   const holds = () => ask('holds') as Promise<Record<string, number>>
-  return { urls, busy, holds, pid: child.pid as number }
+  const memory = () => ask('memory') as ReturnType<BridgeProcess['memory']>
+  return { urls, busy, holds, memory, pid: child.pid as number }
 }

@@ -3,6 +3,7 @@
  * servers are, or what it holds after a garbage collection. See bridge-process.ts.
  */
 import { ChildProcess } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { argv, env, stdin, stdout } from 'node:process'
@@ -30,7 +31,8 @@ async function serve(): Promise<void> {
   })
   for await (const line of createInterface(stdin)) {
     const busy = [...bridge.mounts.values()].reduce((sum, { busy: { calls, parked } }) => sum + calls + parked, 0)
-    stdout.write(`${JSON.stringify(line === 'holds' ? { ...held(), warnings } : busy)}\n`)
+    const answers: Record<string, () => unknown> = { holds: () => ({ ...held(), warnings }), memory: used }
+    stdout.write(`${JSON.stringify(answers[line]?.() ?? busy)}\n`)
   }
   await bridge.close(true)
 }
@@ -55,6 +57,12 @@ function held(): Record<string, number> {
   for (const kind of process.getActiveResourcesInfo()) active[`active ${kind}`] = (active[`active ${kind}`] ?? 0) + 1
   const listeners = process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0)
   return { ...Object.fromEntries(objects), ...active, 'listeners of the process': listeners }
+}
+
+/** After a garbage collection, which counting objects does. */
+function used(): Record<string, number> {
+  const sockets = queryObjects(Socket, { format: 'count' })
+  return { sockets, heap: process.memoryUsage().heapUsed, files: readdirSync('/proc/self/fd').length }
 }
 
 await serve()

@@ -84,7 +84,7 @@ export class BuiltBridge {
 
   /** Processes that it has started and that run, by their ids, without the shell that watches over them. */
   children(): number[] {
-    return childrenOf(this.pid).filter((pid) => !commandOf(pid).includes('mcp-bridge-watchdog'))
+    return programsOf(this.pid)
   }
 
   /** Open descriptors. */
@@ -127,6 +127,11 @@ function processSeries(text: string): Record<string, number> {
 }
 
 /** Processes whose parent is this one. */
+/** The programs that a bridge has started. */
+export function programsOf(bridge: number): number[] {
+  return childrenOf(bridge).filter((pid) => !commandOf(pid).includes('mcp-bridge-watchdog'))
+}
+
 export function childrenOf(parent: number): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   return pids.map(Number).filter((pid) => parentOf(pid) === parent)
