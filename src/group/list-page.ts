@@ -41,7 +41,7 @@ export interface Flaw {
 }
 
 /** Lists whose items are used by what must not be there twice. */
-const UNIQUE: ReadonlySet<string> = new Set(['tools/list', 'prompts/list', 'resources/list'])
+export const UNIQUE: ReadonlySet<string> = new Set(['tools/list', 'prompts/list', 'resources/list'])
 /** Most flaws of a page that are noted, and the length of a name. */
 const MAX_FLAWS = 100
 const MAX_FLAWED_NAME = 200

@@ -25,6 +25,11 @@ export type Has = (ids: ReadonlySet<string>) => boolean
 
 type Listing = Pick<Call, 'method' | 'params'>
 
+interface RememberedIds {
+  ids: ReadonlySet<string>
+  next: Json | undefined
+}
+
 /** Which page a caller received. The page itself may be forgotten. */
 interface Received {
   bytes: number
@@ -167,14 +172,17 @@ export class Listings {
     return last && this.#isNow(server, last.content) ? last : undefined
   }
 
-  /** The names or URIs on the remembered pages of a list for a caller, in order, and whether that is the whole list. */
-  *#all(who: string, { server }: Member, method: string): Generator<ReadonlySet<string>, boolean> {
+  /**
+   * The names or URIs on the remembered pages of a list for a caller, in order, with the cursors of the next ones; and whether
+   * that is the whole list.
+   */
+  *#all(who: string, { server }: Member, method: string): Generator<RememberedIds, boolean> {
     let params = OWN
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       const last = this.#lastOf(keyOf(who, server, { method, params }), server)
       const names = last && this.#names.get(last.content)
       if (!names) return false
-      yield names.ids
+      yield { ids: names.ids, next: last.next }
       if (last.next === undefined) return true
       params = edit(OWN, { cursor: last.next })
     }
@@ -183,12 +191,22 @@ export class Listings {
 
   /** The names or URIs on the remembered pages of a list for a caller. */
   idsOf(who: string, member: Member, method: string): ReadonlySet<string>[] {
-    return [...this.#all(who, member, method)]
+    return Array.from(this.#all(who, member, method), ({ ids }) => ids)
+  }
+
+  /** The names or URIs on the remembered pages of a list for a caller before the page at `cursor`; none if that is unknown. */
+  idsBefore(who: string, member: Member, method: string, cursor: Json): ReadonlySet<string>[] {
+    const before: ReadonlySet<string>[] = []
+    for (const { ids, next } of this.#all(who, member, method)) {
+      before.push(ids)
+      if (next === cursor) return before
+    }
+    return []
   }
 
   /** Whether a remembered page of a list for a caller has something, by the names or URIs of its items. */
   has(who: string, member: Member, method: string, test: Has): boolean {
-    for (const ids of this.#all(who, member, method)) if (test(ids)) return true
+    for (const { ids } of this.#all(who, member, method)) if (test(ids)) return true
     return false
   }
 

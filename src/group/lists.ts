@@ -10,6 +10,7 @@ import { edit, type Json, OWN, type Payload, parseObject, raw, write } from '../
 import { type Asking, type MemberQuestion, unaddressed } from './asking.js'
 import { Cursors, isFirst } from './cursors.js'
 import type { KeptLists } from './kept-lists.js'
+import { LeftOut, mayCollide } from './left-out.js'
 import type { ListLog } from './list-log.js'
 import { groupList, type ListedItem } from './list-page.js'
 import type { Listings, ReadPage } from './listings.js'
@@ -70,9 +71,6 @@ export interface ReadNames {
   isKept: boolean
 }
 
-/** Lists in which the names or the URIs of two servers may collide. */
-const NAMED: ReadonlySet<string> = new Set(['tools/list', 'prompts/list'])
-const ADDRESSED: ReadonlySet<string> = new Set(['resources/list', 'resources/templates/list'])
 /** Most bytes of a page. The servers that are left come on the next page. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 /** Most remembered merged lists, and their bytes. Callers with the same tools share a list. */
@@ -84,6 +82,7 @@ export class Lists {
   readonly #cursors: Cursors
   readonly #parts: Parts
   readonly #wholeLists: WholeLists
+  readonly #leftOut: LeftOut
   /** Merged lists by the contents of their pages. */
   readonly #joined: CountedCache<{ bytes: number; list: Payload }>
   /** Lists that were not read to their end, by caller, server and method: they are not read ahead again. */
@@ -94,6 +93,7 @@ export class Lists {
     this.#options = options
     this.#cursors = new Cursors(group, keys)
     this.#parts = new Parts(options)
+    this.#leftOut = new LeftOut(options)
     this.#wholeLists = new WholeLists({ parts: this.#parts, memory, log: options.log })
     this.#joined = new CountedCache({ memory, max: MAX_JOINED_LISTS, maxBytes: MAX_JOINED_BYTES })
   }
@@ -174,7 +174,7 @@ export class Lists {
       const missing = lists.flatMap(missingIn)
       noteMissing(call.log, missing)
       const parts = lists.flatMap((list) => list.parts)
-      const items = this.#itemsOf(parts, method)
+      const items = this.#leftOut.itemsOf(parts, method)
       const shown = new Map(parts.map((part, i) => [part, items[i] ?? []]))
       return use({
         lists: lists.map((list) => ({
@@ -223,7 +223,7 @@ export class Lists {
    */
   async #readAhead(call: Call, method: string, parts: readonly Part[]): Promise<void> {
     const last = parts.findLast(({ page }) => page)
-    if (!last || !this.#mayCollide(method)) return
+    if (!last || !mayCollide(this.#options.plan(), method)) return
     const members = activeIn(this.#options.plan())
     const { listings } = this.#options
     const over = new Set(parts.flatMap(({ member, next }) => (next === undefined ? member : [])))
@@ -252,45 +252,11 @@ export class Lists {
 
   /** The items of parts as clients see them, as JSON text for each part. */
   #shown(parts: readonly Part[], method: string): string[] {
-    const items = this.#itemsOf(parts, method)
+    const items = this.#leftOut.itemsOf(parts, method)
     return parts.map(({ page }, i) => {
       const shown = items[i]
       return !page || shown === page.items ? (page?.text ?? '') : (shown ?? []).map(({ text }) => text).join(',')
     })
-  }
-
-  /** The items of each part. Without prefixes, names and URIs that an earlier server has are omitted. */
-  #itemsOf(parts: readonly Part[], method: string): (readonly ListedItem[])[] {
-    if (!this.#mayCollide(method)) return parts.map(({ page }) => page?.items ?? [])
-    const { listings, plan } = this.#options
-    const items = new Map<Part, readonly ListedItem[]>()
-    /** By the lists that the caller got. */
-    const taken = new Set<string>()
-    for (const member of activeIn(plan())) {
-      const own = parts.filter((part) => part.member === member)
-      for (const part of own) items.set(part, this.#untaken(part, method, taken))
-      const who = parts[0]?.who
-      const remembered = who === undefined ? [] : listings.idsOf(who, member, method)
-      for (const ids of [...remembered, ...own.flatMap(({ page }) => page?.ids ?? [])])
-        for (const id of ids) taken.add(id)
-    }
-    return parts.map((part) => items.get(part) ?? [])
-  }
-
-  #untaken({ member, page }: Part, method: string, taken: ReadonlySet<string>): readonly ListedItem[] {
-    if (!page) return []
-    const left = page.items.filter(({ id }) => {
-      if (id === undefined || !taken.has(id)) return true
-      this.#options.log.hide(member, method, id, 'taken')
-      return false
-    })
-    return left.length === page.items.length ? page.items : left
-  }
-
-  #mayCollide(method: string): boolean {
-    const { members, bareNames, bareUris } = this.#options.plan()
-    if (members.length < 2) return false
-    return (bareNames && NAMED.has(method)) || (bareUris && ADDRESSED.has(method))
   }
 }
 

@@ -20,6 +20,8 @@ import type { Replace } from './places.js'
 export interface Part {
   who: string
   member: Member
+  /** The server's cursor of the page; undefined for the first page. */
+  cursor: Json | undefined
   /** Remembered, if the server is missing. */
   page: ListPage | undefined
   /** The same person received the page with other capabilities: the server may list something else to the caller. */
@@ -100,7 +102,7 @@ export class Parts {
   async #part(question: MemberQuestion, asked: Asked): Promise<Part> {
     const { who, member, call } = question
     const part: Part = {
-      ...{ who, member },
+      ...{ who, member, cursor: own(raw(call.params, 'cursor')) },
       ...{ page: undefined, isLikely: false, next: undefined, missing: undefined, about: undefined, hint: undefined },
     }
     if (asked.kind === 'none') return part

@@ -5,8 +5,9 @@ import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttp } f
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test } from 'tap'
+import type { Call } from '../../src/protocol/call.js'
 import { createBridge } from '../support/bridge.js'
-import { ask, FakeServer, groupOf } from './fakes.js'
+import { ask, FakeServer, groupOf, paramsOf, resultOf } from './fakes.js'
 
 type Json = Record<string, unknown>
 
@@ -177,6 +178,40 @@ t.test('what a server lists twice is listed once, and told once', async (t) => {
         ['group_name_hidden', 'p'],
         ['group_name_hidden', 'x://r'],
       ],
+    )
+  }
+})
+
+t.test('what is on an earlier page of its server is listed once, and told once', async (t) => {
+  const pages: Record<string, Json> = {
+    undefined: { tools: ['a', 'b'].map((name) => ({ name, inputSchema: INPUT })), nextCursor: '2' },
+    '2': { tools: ['c', 'a'].map((name) => ({ name, inputSchema: INPUT })), nextCursor: '3' },
+    '3': { tools: ['d', 'c', 'b'].map((name) => ({ name, inputSchema: INPUT })) },
+  }
+  const list = (call: Call) => resultOf(pages[String(paramsOf(call)['cursor'])] as Json)
+  for (const bareNames of [false, true]) {
+    const servers = { one: new FakeServer({ 'tools/list': list }), other: new FakeServer() }
+    const search = { always: ['*'], limit: 5 }
+    const names = ['a', 'b', 'c', 'd'].map((name) => (bareNames ? name : `one__${name}`))
+    const { group, log } = groupOf(servers, { bareNames })
+    const listed: unknown[] = []
+    let cursor: unknown
+    do {
+      const page = await ask(group, 'tools/list', cursor === undefined ? {} : { cursor })
+      listed.push(...(page['tools'] as Json[]).map(({ name }) => name))
+      cursor = page['nextCursor']
+    } while (cursor !== undefined)
+    t.same(listed, names)
+    const warned = log.filter(({ event }) => event === 'group_name_hidden')
+    t.same(
+      warned.map(({ name }) => name),
+      ['a', 'c', 'b'],
+    )
+    const { tools } = await ask(groupOf(servers, { bareNames, search }).group, 'tools/list')
+    t.same(
+      (tools as Json[]).map(({ name }) => name),
+      ['search_tools', 'call_tool', ...names],
+      'in a list that is read to its end',
     )
   }
 })
