@@ -3,12 +3,14 @@
  * server. So it is read, bounded, streamed and given up as any other.
  */
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { type Duplex, duplexPair, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Fault } from '../fault/fault.js'
 import { error as errorMessage } from '../rpc/message.js'
 import { ofConnection } from '../texts/headers.js'
 import type { Front } from './listener.js'
+import { refuseUnparsed } from './unparsed.js'
 
 /** The same bounds as of network connections. */
 const BOUNDS = { maxHeaderSize: 16 * 1024, maxHeadersCount: 200 }
@@ -22,13 +24,15 @@ export type InMemoryHandler = (request: Request, caller: unknown) => Promise<Res
 export function fetcher(routing: Front['routing'], callers: WeakMap<object, unknown>): InMemoryHandler {
   const server = createServer({ maxHeaderSize: BOUNDS.maxHeaderSize }, routing)
   server.maxHeadersCount = BOUNDS.maxHeadersCount
+  // A connection in memory has what is used of a socket.
+  server.on('clientError', (error, connection) => refuseUnparsed(error, connection as Socket, () => {}))
   return async (request, caller) => {
     if (request.bodyUsed || request.body?.locked)
       throw new TypeError('The body of the request has been read before: make a Request with another body')
     const [near, far] = connectionPair()
     if (caller !== undefined) callers.set(far, caller)
     server.emit('connection', far)
-    return responseOf(await exchange(request, near))
+    return exchange(request, near)
   }
 }
 
@@ -40,7 +44,7 @@ function connectionPair(): [Duplex, Duplex] {
   return [near, far]
 }
 
-async function exchange(request: Request, connection: Duplex): Promise<IncomingMessage> {
+async function exchange(request: Request, connection: Duplex): Promise<Response> {
   const { method, headers, signal } = request
   const url = new URL(request.url)
   const isOfConnection = ofConnection(headers.get('connection') ?? undefined)
@@ -56,8 +60,9 @@ async function exchange(request: Request, connection: Duplex): Promise<IncomingM
   if (signal.aborted) giveUp()
   signal.addEventListener('abort', giveUp, { once: true })
   connection.once('close', () => signal.removeEventListener('abort', giveUp))
-  const answered = new Promise<IncomingMessage>((resolve, reject) => {
-    sent.once('response', resolve)
+  const answered = new Promise<Response>((resolve, reject) => {
+    // At once: an answer whose connection ends cannot become a Response any more.
+    sent.once('response', (answer) => resolve(responseOf(answer)))
     sent.on('error', (error) => reject(signal.aborted ? signal.reason : error))
   })
   if (request.body === null) sent.end()

@@ -9,19 +9,17 @@ import {
   type Server,
   type ServerOptions,
   type ServerResponse,
-  STATUS_CODES,
 } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { Server as NetServer, type Socket } from 'node:net'
-import { Fault, type FaultName } from '../fault/fault.js'
+import { Fault } from '../fault/fault.js'
 import { Connections } from '../net/connections.js'
 import { listenAt } from '../net/listen.js'
 import type { PemFiles } from '../net/pem-files.js'
-import { error as errorMessage } from '../rpc/message.js'
 import { pause } from '../time/pause.js'
-import { linger } from './linger.js'
 import { Stalled } from './stalled.js'
 import { listenOn } from './unix-socket.js'
+import { headersOf, refuseUnparsed, textOf, WITHIN } from './unparsed.js'
 
 /** A handler of requests: a Fastify instance. */
 export interface Front {
@@ -45,9 +43,6 @@ export interface ListenerOptions {
   refused(fault: Fault, request: { from: string | undefined }): void
 }
 
-/** Default time limits of a request. Without them, a request that arrives byte by byte would never time out. */
-const WITHIN = { headers: 30_000, request: 60_000 }
-const JSON_TYPE = 'application/json; charset=utf-8'
 const OPTIONS = {
   connectionsCheckingInterval: 1_000,
   keepAliveTimeout: 65_000,
@@ -182,7 +177,7 @@ export class Listener {
     server.on('checkContinue', answer)
     const unsupported = new Fault('expectationFailed', 'Unsupported Expect header: only "100-continue" is supported')
     server.on('checkExpectation', (request, response) => this.#refuseRequest(unsupported, request, response))
-    server.on('clientError', (error, socket) => this.#refuse(error, socket as AnsweringSocket))
+    server.on('clientError', (error, socket) => this.#refuse(error, socket as Socket))
     this.#connections.watch(server, secure)
     // More than the bridge accepts: Node would drop further headers silently, but the bridge must refuse them.
     server.maxHeadersCount = 200
@@ -238,7 +233,7 @@ export class Listener {
   }
 
   /** Refuses a request that Node cannot parse, or that arrives too slowly. */
-  #refuse(error: Error & { code?: string }, socket: AnsweringSocket): void {
+  #refuse(error: Error & { code?: string }, socket: Socket): void {
     // Without a handshake, no answer can be sent.
     if (/^ERR_(?:SSL|TLS)_/.test(error.code ?? '')) {
       this.#options.refused(new Fault('invalidRequest', `TLS handshake failed (${error.code})`), {
@@ -247,51 +242,6 @@ export class Listener {
       socket.destroy()
       return
     }
-    // Already refused: further input is dropped.
-    if (socket.writableEnded) return
-    const answering = socket._httpMessage?.headersSent === true
-    if (!socket.writable || answering || error.code === 'ECONNRESET') {
-      socket.destroy()
-      return
-    }
-    const fault = faultOf(error)
-    this.#options.refused(fault, { from: socket.remoteAddress })
-    const body = textOf(fault)
-    const headers = Object.entries({ connection: 'close', ...headersOf(fault, body) })
-    const head = [
-      `HTTP/1.1 ${fault.status} ${STATUS_CODES[fault.status]}`,
-      ...headers.map(([name, value]) => `${name}: ${value}`),
-    ]
-    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-    linger(socket)
+    refuseUnparsed(error, socket, (fault) => this.#options.refused(fault, { from: socket.remoteAddress }))
   }
-}
-
-function textOf(fault: Fault): string {
-  return errorMessage(undefined, fault.toRpcError())
-}
-
-/** The headers of an answer with a fault: the same as of other refusals. */
-function headersOf({ row, retryAfter }: Fault, body: string): Record<string, string | number> {
-  return {
-    'content-type': JSON_TYPE,
-    'content-length': Buffer.byteLength(body),
-    ...(row.reason !== undefined && { 'mcp-bridge-error': row.reason }),
-    ...(retryAfter !== undefined && { 'retry-after': Math.ceil(retryAfter) }),
-  }
-}
-
-/** The faults and messages for errors of Node's parser and timers, by error code. */
-const REFUSALS: Readonly<Record<string, readonly [FaultName, string]>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: [
-    'requestTimeout',
-    `Request timeout: ${WITHIN.headers / 1000} s for the headers, ${WITHIN.request / 1000} s for the whole request`,
-  ],
-  HPE_HEADER_OVERFLOW: ['tooManyHeaders', 'Too many headers (at most 100, and 16 KiB in total)'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['bodyTooLarge', 'The chunk extensions are too large'],
-}
-
-function faultOf({ code = '', message }: Error & { code?: string }): Fault {
-  const [name, text] = REFUSALS[code] ?? ['invalidRequest', `Invalid HTTP request: ${message}`]
-  return new Fault(name, text)
 }

@@ -11,13 +11,13 @@ const ORIGIN = 'has to be an origin like https://app.example.com'
 export function wrongHost(text: string): string | undefined {
   if (isHost(text)) return undefined
   if (text === '*') return `${HOST}; * for all hosts is not supported`
-  const bare = text
-    .trim()
+  const bare = unquoted(text)
     .replace(SCHEME, '')
     .replace(/^[^/]*@/, '')
     .replace(/[/?#].*$/s, '')
     // A host without a port is allowed with all ports.
     .replace(/:\*$/, '')
+    .replace(/^\./, '*.')
   const meant = IPV6.test(bare) ? `[${bare}]` : bare
   if (isHost(meant)) return `${HOST}: write "${meant}"`
   return /[\s,;]/.test(text.trim()) ? `${HOST}: write each host as an element of its own` : HOST
@@ -26,7 +26,16 @@ export function wrongHost(text: string): string | undefined {
 /** What is wrong with an origin, which is an address; undefined if nothing is. */
 export function wrongOrigin(text: string): string | undefined {
   if (originOf(text) !== undefined) return undefined
-  const url = parseUrl(SCHEME.test(text) ? text : `http://${text}`)
+  if (text === '*') return `${ORIGIN}; * for all origins is not supported`
+  const bare = unquoted(text)
+  const url = parseUrl(SCHEME.test(bare) ? bare : `http://${bare}`)
   const meant = url && `${url.protocol}//${url.host}`
   return meant !== undefined && originOf(meant) !== undefined ? `${ORIGIN}: write "${meant}"` : ORIGIN
+}
+
+/** A value from a file of variables may still have its quotes. */
+function unquoted(text: string): string {
+  const bare = text.trim()
+  const isQuoted = bare.length > 1 && /["']/.test(bare.charAt(0)) && bare.endsWith(bare.charAt(0))
+  return isQuoted ? bare.slice(1, -1).trim() : bare
 }

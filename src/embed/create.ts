@@ -6,6 +6,7 @@ import { isPreflight } from './caller.js'
 import { EmbeddedBridge } from './embedded.js'
 import { logOf } from './log.js'
 import type { Bridge, BridgeOptions } from './options.js'
+import { checkFunctions } from './settings.js'
 
 /** The path of the endpoint, as that of the command. */
 export const ENDPOINT = '/mcp'
@@ -20,6 +21,7 @@ export async function createBridge(options: BridgeOptions): Promise<Bridge> {
       },
     ])
   const { path = ENDPOINT, logger, principal, ...common } = options
+  checkFunctions({ principal, logger })
   const place = { option: 'path', path, hasPrincipals: principal !== undefined }
   const embedded = new EmbeddedBridge(common, place, logOf(logger))
   embedded.warmUp()

@@ -14,6 +14,7 @@ import { ENDPOINT } from './create.js'
 import { EmbeddedBridge } from './embedded.js'
 import { logOf } from './log.js'
 import type { CommonOptions } from './options.js'
+import { checkFunctions } from './settings.js'
 
 /** Options of the plugin, beside `prefix`, which is the path of the endpoint. */
 export interface PluginOptions extends CommonOptions {
@@ -38,6 +39,7 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
         message: 'needs paths beside "prefix": register the plugin without it, or use createBridge',
       },
     ])
+  checkFunctions({ principal })
   const hasPrincipals = principal !== undefined
   const place = { option: 'prefix', path: app.prefix || ENDPOINT, isFolder: app.prefix !== '', hasPrincipals }
   const embedded = new EmbeddedBridge(common, place, logOf(app.log))

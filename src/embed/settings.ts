@@ -9,6 +9,7 @@ import {
   SERVED_PATH,
   type Settings,
 } from '../config/settings.js'
+import { isObject } from '../config/value.js'
 import { didYouMean } from '../config/words.js'
 import { readNamed } from '../net/readable.js'
 import type { Serve } from '../ports/transport.js'
@@ -56,6 +57,8 @@ const IN_PROGRAMS: ReadonlySet<string> = new Set<keyof CommonOptions>([
   'log',
   'env',
 ])
+/** What the bridge calls of a log. */
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 const ONLY_COMMAND = 'means nothing in a program, only for the command: leave it out'
 const NO_SERVER =
   'names no server: add one, as in { "upstream": "https://example.com/mcp" } or { "mcpServers": { "files": { "command": "npx", "args": ["a-server"] } } }'
@@ -73,21 +76,24 @@ export function settingsOf(given: CommonOptions, place: EmbeddedPlace): Embedded
     throw new ConfigError([{ path: 'principal', message: 'cannot be combined with "auth": both say who calls' }])
   const entries: Readonly<Record<string, ServerEntry>> =
     upstream === undefined ? mcpServers : { [ONLY]: parseUpstream(upstream) as unknown as ServerEntry }
-  const placed = (name: string, entry: { path?: string }): object =>
-    isFolder ? { ...entry, path: `${path}${entry.path ?? `/${name}/mcp`}` } : entry
+  // What is no object stays as it is, for the schema to name.
+  const placed = (name: string, entry: unknown): unknown =>
+    isFolder && isObject(entry) ? { ...entry, path: `${path}${String(entry['path'] ?? `/${name}/mcp`)}` } : entry
   const inProcess = new Map<string, Serve>()
   const servers = Object.entries(entries).map(([name, entry]) => {
     if (!isInProcess(entry)) return [name, placed(name, entry)]
     const { serve, ...own } = entry
     inProcess.set(name, serve)
-    return [name, { ...placed(name, own), command: NO_COMMAND }]
+    return [name, placed(name, { ...own, command: NO_COMMAND })]
   })
   const input = {
     ...others,
     ...(auth && { auth }),
-    mcpServers: Object.fromEntries(servers),
+    mcpServers: isObject(entries) ? Object.fromEntries(servers) : entries,
     ...(groups !== undefined && {
-      groups: groups && Object.fromEntries(Object.entries(groups).map(([name, group]) => [name, placed(name, group)])),
+      groups: isObject(groups)
+        ? Object.fromEntries(Object.entries(groups).map(([name, group]) => [name, placed(name, group)]))
+        : groups,
     }),
     listen: OWN_HOST + path,
   }
@@ -106,20 +112,41 @@ function forPrograms(options: CommonOptions): CommonOptions {
       path: name,
       message: name in fileSchema.shape ? ONLY_COMMAND : `is not an option${didYouMean(name, [...IN_PROGRAMS])}`,
     }))
-  const { upstream, mcpServers } = options
+  const { upstream, mcpServers, env } = options as Readonly<Record<string, unknown>>
   if (upstream === undefined && Object.keys(mcpServers ?? {}).length === 0)
     issues.push({ path: 'mcpServers', message: NO_SERVER })
+  if (upstream !== undefined && typeof upstream !== 'string')
+    issues.push({ path: 'upstream', message: 'has to be a string, as in "https://example.com/mcp"' })
+  if (env !== undefined && !isObject(env))
+    issues.push({ path: 'env', message: 'has to be an object with variables, such as process.env' })
   if (issues.length > 0) throw new ConfigError(issues)
   return Object.fromEntries(set)
 }
 
 /** Why the endpoint cannot be at a path; undefined if it can. */
 function mistakeIn({ path, isFolder }: EmbeddedPlace): string | undefined {
+  if (typeof path !== 'string') return 'has to be a path, such as "/mcp"'
   if (/[:*]/.test(path))
     return `"${path}" has a parameter, and the endpoint has one address: write a path without parameters, and tell callers apart with "principal"`
   // Routes of an application are exact; requests for `fetch` are routed here.
   const served = isFolder ? path : path.replace(/(?<!\/)\/+$/, '')
   return served === '' || isServedPath(served) ? undefined : `"${path}" ${SERVED_PATH}`
+}
+
+/** Throws a ConfigError if a function of the application is something else. */
+export function checkFunctions({ principal, logger }: { principal?: unknown; logger?: unknown }): void {
+  const issues = []
+  if (principal !== undefined && typeof principal !== 'function')
+    issues.push({ path: 'principal', message: 'has to be a function that returns the name of the caller of a request' })
+  const lacks = LEVELS.find(
+    (level) => logger && typeof (Object(logger) as Record<string, unknown>)[level] !== 'function',
+  )
+  if (lacks !== undefined)
+    issues.push({
+      path: 'logger',
+      message: `has to be a log with the functions ${LEVELS.join(', ')}, such as console: it has no ${lacks}`,
+    })
+  if (issues.length > 0) throw new ConfigError(issues)
 }
 
 /** Issues of the address to listen at, which no application sets, become issues of the option that it sets. */
@@ -133,5 +160,5 @@ function inWordsOf<T>(option: string, read: () => T): T {
 }
 
 function isInProcess(entry: ServerEntry): entry is InProcessEntry {
-  return 'serve' in entry && typeof entry.serve === 'function'
+  return isObject(entry) && typeof entry['serve'] === 'function'
 }

@@ -2,7 +2,7 @@
 import { parseUrl } from './parse-url.js'
 
 /** A host and its port. An IPv6 address has brackets. */
-const HOST = /^(\[[\da-f:.]+\]|[^\s:/@?#\\[\]<>^|%,*]+)(?::(\d{1,5}))?$/i
+const HOST = /^(\[[\da-f:.]+\]|[^\s:/@?#\\[\]<>^|%,*"'.][^\s:/@?#\\[\]<>^|%,*"']*)(?::(\d{1,5}))?$/i
 const ALL_BELOW = '*.'
 
 interface Host {

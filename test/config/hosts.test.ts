@@ -31,6 +31,11 @@ t.test('a host that no request can name is refused with the right spelling', asy
     '::ffff:10.0.0.1': '[::ffff:10.0.0.1]',
     'http://fd00::1/': '[fd00::1]',
     ' h.example': 'h.example',
+    '"h.example"': 'h.example',
+    "'h.example:8443'": 'h.example:8443',
+    '"https://h.example/mcp"': 'h.example',
+    '.example.org': '*.example.org',
+    '.example.org:8443': '*.example.org:8443',
   }
   for (const [written, meant] of Object.entries(rows)) {
     t.ok(issueOf('allowedHosts', written).endsWith(`: write "${meant}"`), written)
@@ -58,6 +63,7 @@ t.test('an origin that no page has is refused with the right spelling', async (t
   const rows: Record<string, string> = {
     'https://app.example/mcp': 'https://app.example',
     'https://app.example/?a=1': 'https://app.example',
+    '"https://app.example"': 'https://app.example',
     'https://app.example:8443/#x': 'https://app.example:8443',
     'https://user:secret@app.example': 'https://app.example',
     'localhost:3000': 'http://localhost:3000',

@@ -192,6 +192,17 @@ t.test('refuses a request whose body does not end', async (t) => {
   t.match(await answer.json(), { error: { code: -32600, message: 'Request timeout: 60 s for the whole request' } })
 })
 
+t.test('refuses a request whose headers are too large, as a port does', async (t) => {
+  const bridge = await createBridge({ mcpServers: { it: legacyStdio(t).server } })
+  t.teardown(() => bridge.close())
+  for (const body of ['{}', 'x'.repeat(1_000_000)]) {
+    const headers = { ...headersFor('tools/list'), 'mcp-name': 'x'.repeat(20_000) }
+    const answer = await bridge.fetch(new Request(URL_, { method: 'POST', headers, body }))
+    t.equal(answer.status, 431)
+    t.match(await answer.json(), { error: { code: -32600, message: /^Too many headers/ } })
+  }
+})
+
 t.test('options that cannot be used are refused by name, each with what to do', async (t) => {
   const upstream = 'https://example.com/mcp'
   const rows: [options: unknown, wanted: RegExp][] = [
@@ -200,6 +211,16 @@ t.test('options that cannot be used are refused by name, each with what to do', 
     ['https://example.com/mcp', /^createBridge takes an object/],
     [{}, /^mcpServers: names no server: add one, as in/],
     [{ mcpServers: {} }, /^mcpServers: names no server/],
+    [{ mcpServers: { a: upstream } }, /^mcpServers\.a: has to be an object: \{ "url"/],
+    [{ mcpServers: { a: null } }, /^mcpServers\.a: has to be an object/],
+    [{ mcpServers: [{ url: upstream }] }, /^mcpServers: has to be an object of servers by name, not a list/],
+    [{ upstream: 7 }, /^upstream: has to be a string/],
+    [{ upstream, groups: true }, /^groups: has to be/],
+    [{ upstream, env: 'HOME' }, /^env: has to be an object/],
+    [{ upstream, path: 7 }, /^path: has to be a path/],
+    [{ upstream, principal: 'ada' }, /^principal: has to be a function/],
+    [{ upstream, logger: 'info' }, /^logger: has to be a log with the functions debug, info, warn, error.*no debug$/],
+    [{ upstream, logger: { debug() {}, info() {} } }, /it has no warn$/],
     [{ upstrem: upstream }, /upstrem: is not an option: did you mean "upstream"/],
     [{ upstream, redis: {} }, /^redis: means nothing in a program, only for the command: leave it out$/],
     [{ upstream, listen: 'http://127.0.0.1:1/mcp', metrics: true }, /^listen: means nothing.*\nmetrics: means nothing/],

@@ -68,7 +68,7 @@ export const access = {
     .array(
       z
         .url({
-          error: 'has to be an origin like https://app.example.com; * for all origins is not supported',
+          error: ({ input }) => (typeof input === 'string' ? wrongOrigin(input) : undefined),
           abort: true,
         })
         .superRefine(unless(wrongOrigin)),
