@@ -7,6 +7,7 @@ import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
+import type { Account } from './account.js'
 import type { AskedClient, Handler, Notice, Sender } from './call.js'
 import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
@@ -130,13 +131,60 @@ export type DoubtfulAnswer = HttpRefusal | Response | { said: string }
 /** Revises a result that passes unchanged otherwise. Returns the same one if nothing changes. */
 export type Revise = (result: Payload) => Payload | Promise<Payload>
 
+/** Whose request it is, in which session, and with what headers. */
+export interface RelayedAsked {
+  principal: string
+  account: Account | undefined
+  cookies: SessionCookies | undefined
+  /** Names in lower case. Those that every request to the server has are added. */
+  headers: Headers
+}
+
+/** An HTTP request of a client. */
+export interface RelayedSent extends RelayedAsked {
+  method: 'GET' | 'POST' | 'DELETE'
+  body: Uint8Array | undefined
+}
+
+/** The answer, as soon as its head has arrived. */
+export interface RelayedAnswer<Sink = BodySink> {
+  status: number
+  headers: Headers
+  /** The path that the request was sent to. */
+  path: string
+  /** Its body; undefined for a status of 300 or more. */
+  stream: Sink | undefined
+  /** The beginning of the body of such a refusal. */
+  beginning: Buffer
+}
+
+type Headers = Readonly<Record<string, string | string[] | undefined>>
+
+/** Takes a body while it arrives. */
+export interface BodySink {
+  /** The next part; null at the end. Returns whether there is room for more: otherwise the flow has to be resumed. */
+  push(part: Uint8Array | null): boolean
+  /** The body has broken off. */
+  destroy(error: Error): unknown
+}
+
+/** The flow of a body that arrives. */
+export interface BodyFlow {
+  resume(): void
+  abort(why: Error): void
+}
+
 /** Everything that the relay needs to pass HTTP messages unchanged to an HTTP server. */
 export interface Relayed {
   url: URL
-  /** Headers sent with every request; names in lower case. */
-  headers: Readonly<Record<string, string>>
   /** The connections to the server: resolves to an undici dispatcher after undici is loaded. */
   dispatcher: Promise<unknown>
+  /** Sends a request. Rejects with a Fault if the account has no credential, and otherwise with the failure of the connection. */
+  send<Sink extends BodySink>(
+    request: RelayedSent,
+    signal: Signal,
+    open: (flow: BodyFlow) => Sink,
+  ): Promise<RelayedAnswer<Sink>>
   /** An empty jar for the cookies of a session. */
   cookies(): SessionCookies
   /** Whose tasks are whose. */
@@ -146,8 +194,6 @@ export interface Relayed {
    * if they pass unchanged.
    */
   revising(principal: string, request?: Pick<Request, 'method' | 'params'>): Revise | undefined
-  /** The targets of the server's redirects. */
-  redirects: KnownRedirects
   /** The server's era; undefined if it is not known yet. */
   speaks(): Era | undefined
   /**
@@ -161,8 +207,8 @@ export interface Relayed {
       name: string | undefined
       /** Tells clients of one principal apart. */
       client: string | undefined
-      /** Headers of another request of the client. */
-      headers(): Readonly<Record<string, string>>
+      /** Another request of the client. */
+      another(): RelayedAsked
     },
     go: () => void,
   ): (bytes: number | undefined) => void
@@ -185,13 +231,13 @@ export interface Relayed {
   contradicts(refusal: HttpRefusal): boolean
   /**
    * Whether a refusal of this method, or what answers it instead of a result, means that the server has lost the session. If that is open,
-   * sends another request in the session to find out, for this principal and with these headers. `lost`: the server has
+   * sends `another` request in the session to find out. `lost`: the server has
    * not acted on the request, or may act on it twice; `later`: it may have acted on it, so that its answer counts.
    */
   hasLostSession(
     answer: DoubtfulAnswer,
     method: string,
-    look: { principal: string; headers(): Readonly<Record<string, string>> },
+    another: () => RelayedAsked,
   ): Promise<'lost' | 'later' | undefined>
 }
 
@@ -214,20 +260,4 @@ export interface SessionCookies {
   keepFrom(path: string, headers: Readonly<Record<string, string | string[] | undefined>>): void
   /** These headers with the cookies for a request to this path. */
   addTo<T extends Readonly<Record<string, string | string[] | undefined>>>(path: string, headers: T): T
-}
-
-/** The known redirects of a server. */
-interface KnownRedirects {
-  /** The path and query for requests of a principal. */
-  pathFor(principal: string): string
-  /**
-   * The path to which a request has to be sent again; undefined if the answer is final. `asked`: the path where it was
-   * sent. `times`: how often it has been sent before.
-   */
-  next(
-    principal: string,
-    asked: string,
-    answer: { status: number; headers: Readonly<Record<string, string | string[] | undefined>> },
-    times: number,
-  ): string | undefined
 }

@@ -2,7 +2,8 @@
 
 import { methodTraits } from '../protocol/methods.js'
 import type { HttpRefusal } from '../protocol/refusal.js'
-import type { Relayed } from '../protocol/upstream.js'
+import type { BodyFlow, BodySink, Relayed, RelayedAnswer, RelayedAsked, RelayedSent } from '../protocol/upstream.js'
+import type { Signal } from '../time/hang-up.js'
 import type { Detection } from './era/detection.js'
 import { callFault, contradicts, errorIn, refusedCall, worthRepeating } from './failure.js'
 import type { Access } from './half.js'
@@ -14,6 +15,10 @@ import { ChannelError } from './transport/channel.js'
 import { Cookies } from './transport/cookies.js'
 import type { HttpTransport } from './transport/http.js'
 import { askOnce } from './transport/once.js'
+import type { Origin, OriginHeaders, Reader } from './transport/origin.js'
+
+/** The highest HTTP status. */
+const MAX_STATUS = 599
 
 /** Describes a server to the relay: its address, its era, and what its failures mean. */
 export function relayedBy(
@@ -22,12 +27,11 @@ export function relayedBy(
   { tasks, revision }: Pick<Access, 'tasks' | 'revision'>,
 ): Relayed {
   const { origin } = transport
-  const { url, headers, dispatcher, redirects, lanes } = origin
+  const { url, dispatcher, lanes } = origin
   return {
     url,
-    headers,
     dispatcher,
-    redirects,
+    send: (request, signal, open) => send(origin, request, signal, open),
     tasks,
     revising: (principal, request) => revision.of(principal, request),
     get bodyLimit() {
@@ -38,10 +42,7 @@ export function relayedBy(
         go()
         return () => {}
       }
-      const { principal } = call
-      const ask = () =>
-        askOnce(origin, 'ping', { path: redirects.pathFor(principal), headers: call.headers() }, ASK_WITHIN)
-      return lanes.take(call, go, ask)
+      return lanes.take(call, go, () => askOnce(origin, 'ping', sentTo(origin, call.another()), ASK_WITHIN))
     },
     cookies: () => new Cookies(url),
     speaks: () => {
@@ -66,7 +67,7 @@ export function relayedBy(
       return answered ? undefined : refusedCall(refusal)
     },
     contradicts: (refusal) => contradicts(refusal, 'legacy'),
-    hasLostSession: async (answer, method, { principal, headers }) => {
+    hasLostSession: async (answer, method, another) => {
       const failure = 'kind' in answer ? answer : failureOf(answer)
       const doubt = doubtIn(failure, method)
       if (!doubt) return undefined
@@ -76,7 +77,7 @@ export function relayedBy(
       const { capability, idempotent } = methodTraits(method)
       const check = new SessionCheck(
         { hasServed: true },
-        (look, timeout) => askOnce(origin, look, { path: redirects.pathFor(principal), headers: headers() }, timeout),
+        (look, timeout) => askOnce(origin, look, sentTo(origin, another()), timeout),
         // A client asks for what the server offers.
         (look) => capability !== undefined && methodTraits(look).capability === capability,
       )
@@ -94,4 +95,41 @@ function failureOf(answer: HttpRefusal | { said: string }): ChannelError {
       said: answer.said,
     })
   return new ChannelError(`The server answered with HTTP ${answer.status}`, { refusal: answer })
+}
+
+/** Sends a request of a client, and gives its answer as soon as the head has arrived. */
+async function send<Sink extends BodySink>(
+  origin: Origin,
+  { method, body, ...request }: RelayedSent,
+  signal: Signal,
+  open: (flow: BodyFlow) => Sink,
+): Promise<RelayedAnswer<Sink>> {
+  const { account } = request
+  let abort = () => {}
+  let stream: Sink | undefined
+  const reader: Reader = {
+    onStart: (end) => {
+      abort = end
+      if (signal.aborted) end()
+    },
+    onHead: (status) => {
+      if (status > MAX_STATUS) throw new ChannelError(`The server answered with HTTP ${status}`)
+      return status < 300 ? 'passed' : 'beginning'
+    },
+    onBody: (flow) => {
+      stream = open(flow)
+      return stream
+    },
+  }
+  signal.addEventListener('abort', () => abort())
+  const sent = { ...sentTo(origin, request), method, body, follows: true }
+  const answer = await origin.askOrigin(sent, reader, account, signal)
+  const { status, headers } = answer
+  return { status, headers, path: reader.path as string, stream, beginning: Buffer.concat(answer.body) }
+}
+
+/** A request of a client with the headers that every request to the server has. */
+function sentTo({ headers: own }: Origin, { headers, ...request }: RelayedAsked) {
+  // A header of a client may have several values.
+  return { ...request, headers: { ...headers, ...own } as OriginHeaders }
 }

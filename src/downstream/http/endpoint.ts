@@ -70,9 +70,8 @@ interface Asked extends RequestAtEndpoint {
 
 /** Serves the endpoint. A Fastify plugin with its own context, so that its body parser applies to no other route. */
 export async function endpoint(app: FastifyInstance, options: EndpointOptions): Promise<void> {
-  const { path, relay } = options
+  const { path } = options
   const served = new Endpoint(options)
-  await relay?.ready()
 
   // The bridge decodes and parses bodies itself, because the errors must be JSON-RPC.
   readBodies(app, options.memory)

@@ -22,7 +22,7 @@ import { type Logger, tell } from '../logger.js'
 import { traceHeaders } from './headers.js'
 import { RelayedList } from './relayed-list.js'
 import { RelayedRequest, type Relaying } from './relayed-request.js'
-import type { Passing, RelayedConnections } from './relayed-sending.js'
+import type { Passing } from './relayed-sending.js'
 import { type RelayedBounds, RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
 import { whenOver } from './replies.js'
 
@@ -43,7 +43,7 @@ export interface RelayOptions {
 }
 
 /** The part of the relay that an endpoint uses. */
-export type RelayAt = Pick<Relay, 'ready' | 'takesSession' | 'asked' | 'revising' | 'endOurs' | 'pass'>
+export type RelayAt = Pick<Relay, 'takesSession' | 'asked' | 'revising' | 'endOurs' | 'pass'>
 
 /** The relay of one server. */
 export class Relay {
@@ -54,8 +54,6 @@ export class Relay {
   readonly #recorder: RelayRecorder | undefined
   /** The owners of relayed sessions. */
   readonly sessions: RelayedSessions
-  /** The connections to the server; undefined until undici is loaded. */
-  #connections: RelayedConnections | undefined
 
   constructor(options: RelayOptions) {
     this.#options = { ...options }
@@ -72,11 +70,6 @@ export class Relay {
   change({ keepAlive, ...bounds }: RelayedBounds & Pick<RelayOptions, 'keepAlive'>): void {
     this.#options.keepAlive = keepAlive
     this.sessions.change(bounds)
-  }
-
-  /** Resolves when requests can be passed on. */
-  async ready(): Promise<void> {
-    this.#connections = (await this.#options.relayed.dispatcher) as RelayedConnections
   }
 
   /** Whether the messages of a session are relayed. Throws a Fault if the session belongs to another principal. */
@@ -107,7 +100,6 @@ export class Relay {
   /** The relay for an endpoint that now belongs to another mount: only sessions that this relay knows continue. */
   get forSessions(): RelayAt {
     return {
-      ready: () => this.ready(),
       // An unknown session may be an ended one of the endpoint itself.
       takesSession: (id, principal) => this.sessions.isOf(principal, id, true),
       asked: (message, principal) => this.asked(message, principal),
@@ -163,7 +155,6 @@ export class Relay {
       keepAlive,
       reserve: () => memory.reserve(principal),
       sessions: this.sessions,
-      connections: this.#connections,
       account: accountOf?.(request),
     }
     const relayedRequest = new RelayedRequest(parts, () => {

@@ -8,7 +8,7 @@ import type { Final, UpstreamSpan } from '../../protocol/call.js'
 import { idIn, isSilent, messageIn } from '../../protocol/classify.js'
 import { type HttpRefusal, refusalOf } from '../../protocol/refusal.js'
 import type { TraceContext } from '../../protocol/trace.js'
-import type { DoubtfulAnswer, SessionCookies } from '../../protocol/upstream.js'
+import type { DoubtfulAnswer, RelayedAnswer, RelayedAsked, SessionCookies } from '../../protocol/upstream.js'
 import { Ending } from '../../rpc/ending.js'
 import type { Id, Response } from '../../rpc/message.js'
 import { MARK_LENGTH, startsWithMark } from '../../rpc/source.js'
@@ -30,14 +30,7 @@ import {
 } from './relayed-answer.js'
 import type { RelayedList } from './relayed-list.js'
 import { REVISED_COPIES, revisedBody, revisedEvents } from './relayed-revision.js'
-import {
-  discard,
-  type Passing,
-  type RelayedResponse,
-  type RelayedSender,
-  RelayedSending,
-  type SendingParts,
-} from './relayed-sending.js'
+import { discard, type Passing, type RelayedSender, RelayedSending, type SendingParts } from './relayed-sending.js'
 import type { RelayedSessions } from './relayed-sessions.js'
 import { RelayedStream, type StreamOwner } from './relayed-stream.js'
 import { type ErrorRendering, refuse, sendWhole, whenOver } from './replies.js'
@@ -112,14 +105,14 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     const { endless, opens, goesOn, silent, method, name } = this.passing
     const { request, relayed } = this.#parts
     const isCall = request.method === 'POST' && !endless && !opens && !goesOn && !silent
-    if (!isCall) return this.#sending.start()
+    if (!isCall) return this.#sending.send()
     const client = this.#session ?? headerOf(request.headers, 'user-agent')
     const { principal } = request
-    const call = { principal, method, name, client, headers: () => this.#headersToLook() }
+    const call = { principal, method, name, client, another: () => this.#another() }
     this.#waits = true
     this.#leaveLane = relayed.takeTurn(call, () => {
       this.#waits = false
-      this.#sending.start()
+      this.#sending.send()
     })
     if (this.#over) this.#free(undefined)
   }
@@ -167,64 +160,58 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   }
 
   /** Handles the server's answer when its headers have arrived. */
-  answered(response: RelayedResponse): void {
+  answered(answer: RelayedAnswer<Readable>): void {
     const { reply } = this.#parts
-    const { statusCode, headers, body: stream } = response
-    reply.code(statusCode).headers(sentBack(headers))
-    this.cookies?.keepFrom(this.#sending.path, headers)
-    const refusal = this.#sending.refusedBy(response)
-    if (refusal) {
-      stream.on('error', () => {}).resume()
-      clearHeaders(reply)
-      return this.#sending.again(refusal)
-    }
-    const known = statusCode < 300 ? this.#noteSession(headers) : undefined
+    const { status, headers, path, stream } = answer
+    reply.code(status).headers(sentBack(headers))
+    this.cookies?.keepFrom(path, headers)
+    const known = status < 300 ? this.#noteSession(headers) : undefined
     const session = this.#inSession
     const kept = (session && this.#parts.sessions.cookiesTaken(session)) ?? this.cookies?.settled
-    if (!known && !kept) return this.#pass(response)
+    if (!known && !kept) return this.#pass(answer)
     // Once it has the answer, the client may send its next request to any replica, which must know the cookies.
     const noted = () => {}
-    stream.on('error', noted)
+    stream?.on('error', noted)
     Promise.all([known, kept]).then(() => {
-      stream.off('error', noted)
-      if (stream.destroyed) this.failed(stream.errored ?? new Error('The connection was closed before the answer came'))
-      else this.#pass(response)
+      stream?.off('error', noted)
+      if (stream?.destroyed)
+        this.failed(stream.errored ?? new Error('The connection was closed before the answer came'))
+      else this.#pass(answer)
     }, this.failed.bind(this))
   }
 
-  #pass({ statusCode, headers, body: stream }: RelayedResponse): void {
+  #pass({ status, headers, stream, beginning: body }: RelayedAnswer<Readable>): void {
+    if (!stream) {
+      const bytes = this.#withoutMark(body, false)
+      const refusal = refusalOf(status, (name) => headerOf(headers, name), bytes.toString('utf8'))
+      return this.#refused(refusal, bytes)
+    }
     const { relayed, request, reply } = this.#parts
-    if (statusCode < 300 && isEvents(headers)) {
+    if (isEvents(headers)) {
       const unusable = relayed.unusable(headers, 0)
       if (unusable) return this.#drop(stream, unusable)
       if (this.#isSilent) return this.#sendEventsIfAny(stream)
       return this.#mayLoseSession ? this.#sendEventsUnlessLost(stream) : this.#sendEvents(stream)
     }
-    if (statusCode < 300 && request.method === 'GET') return this.#sayNoStream(stream)
+    if (request.method === 'GET') return this.#sayNoStream(stream)
     const { revise } = this.passing
     if (revise) this.#reserveFor(stream)
     readBeginning(stream, revise ? relayed.bodyLimit : READ_FIRST, (error, beginning, whole) => {
       if (error) return this.failed(error)
       const length = Math.max(beginning.length, Number(headerOf(headers, 'content-length') ?? 0))
-      const unusable = statusCode < 300 && this.#hasCalls && length > 0 && relayed.unusable(headers, length)
+      const unusable = this.#hasCalls && length > 0 && relayed.unusable(headers, length)
       if (unusable) return this.#drop(stream, unusable)
       const bytes = this.#withoutMark(beginning, !whole && stream)
-      if (statusCode >= 300) {
-        if (!whole) discard(stream)
-        this.#refused(
-          refusalOf(statusCode, (name) => headerOf(headers, name), bytes.toString('utf8')),
-          bytes,
-        )
-      } else if (whole && revise)
+      if (whole && revise)
         revisedBody(bytes, revise).then(
-          (revised) => (reply.raw.destroyed ? reply.hijack() : this.#sendWhole(statusCode, headers, revised)),
+          (revised) => (reply.raw.destroyed ? reply.hijack() : this.#sendWhole(status, headers, revised)),
           this.failed.bind(this),
         )
-      else if (whole) this.#sendWhole(statusCode, headers, bytes)
+      else if (whole) this.#sendWhole(status, headers, bytes)
       else if (this.#isSilent && !beginsMessage(bytes)) {
         discard(stream)
         this.#accept()
-      } else this.#sendLarge(stream, statusCode, headers)
+      } else this.#sendLarge(stream, status, headers)
     })
   }
 
@@ -329,9 +316,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   }
 
   #lossBehind(answer: DoubtfulAnswer): Promise<'lost' | 'later' | undefined> {
-    const { request, relayed } = this.#parts
-    const look = { principal: request.principal, headers: () => this.#headersToLook() }
-    return relayed.hasLostSession(answer, this.passing.method, look)
+    return this.#parts.relayed.hasLostSession(answer, this.passing.method, () => this.#another())
   }
 
   /** Whether the request needs no answer: a notification, the answer to a question of the server, or a batch of such. */
@@ -460,12 +445,12 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     else this.#passRefusal(refusal, bytes)
   }
 
-  /** The headers of another request of the client, in its session. */
-  #headersToLook(): Readonly<Record<string, string>> {
-    const sent = this.#sending.headers
-    for (const name of OF_MESSAGE) delete sent[name]
-    const others = Object.entries(sent).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
-    return { ...Object.fromEntries(others), 'content-type': 'application/json', accept: BOTH }
+  /** Another request of the client, in its session. */
+  #another(): RelayedAsked {
+    const { request, account } = this.#parts
+    const headers: RelayedHeaders = { ...this.#sending.headers, 'content-type': 'application/json', accept: BOTH }
+    for (const name of OF_MESSAGE) delete headers[name]
+    return { principal: request.principal, account, cookies: this.cookies, headers }
   }
 
   #passRefusal(refusal: HttpRefusal, bytes: Buffer): void {

@@ -1,15 +1,14 @@
 /**
- * Sends one relayed request to the server: with the credential of the account, which is replaced if the server refuses it,
- * along redirects, and again after a failed connection.
+ * Sends one relayed request to the server: with the headers that go on, and again after a failed connection.
  */
 
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
-import { type AccountRefusal, needsSignIn } from '../../fault/fault.js'
+import { Fault, needsSignIn } from '../../fault/fault.js'
 import type { RelayedRecorder } from '../../ports/recorder.js'
-import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../protocol/account.js'
+import type { Account } from '../../protocol/account.js'
 import type { TraceContext } from '../../protocol/trace.js'
-import type { Relayed, Revise, SessionCookies } from '../../protocol/upstream.js'
+import type { BodyFlow, Relayed, RelayedAnswer, RelayedSent, Revise, SessionCookies } from '../../protocol/upstream.js'
 import type { Id } from '../../rpc/message.js'
 import { headerOf } from '../../texts/headers.js'
 import type { Signal } from '../../time/hang-up.js'
@@ -39,25 +38,11 @@ export interface Passing {
   context?: Readonly<Record<string, string>> | undefined
 }
 
-/** An answer of the server, as undici gives it: its headers, and its body as a stream. */
-export interface RelayedResponse {
-  statusCode: number
-  headers: RelayedHeaders
-  body: Readable & { dump(): Promise<void> }
-}
-
-/** The connections to the server: a dispatcher of undici. */
-export interface RelayedConnections {
-  request(options: object, done: (error: Error | null, response?: RelayedResponse) => void): void
-}
-
 /** The request, and the server to which it is sent. */
 export interface SendingParts {
   request: FastifyRequest
   passing: Passing
   relayed: Relayed
-  /** Undefined until undici is loaded. */
-  connections: RelayedConnections | undefined
   /** The account whose credential is sent, if the bridge signs in to the server. */
   account: Account | undefined
   sessions: Pick<RelayedSessions, 'isOurs'>
@@ -72,132 +57,102 @@ export interface RelayedSender {
   readonly trace: TraceContext | undefined
   /** The reply is over, or the request is answered in another way. */
   readonly isOver: boolean
-  answered(response: RelayedResponse): void
+  answered(answer: RelayedAnswer<Readable>): void
   failed(error: Error): void
   /** The account has no credential. */
   cannotSend(error: unknown): void
 }
 
-/** The highest HTTP status. */
-const MAX_STATUS = 599
-
 export class RelayedSending {
   readonly #parts: SendingParts
   readonly #sender: RelayedSender
-  /** The account's `Authorization` and `DPoP`; undefined if it has none. */
-  #authorization: string | undefined
-  #proof: string | undefined
-  #retries = 0
 
   constructor(parts: SendingParts, sender: RelayedSender) {
     this.#parts = parts
     this.#sender = sender
   }
 
-  /** The path of the request at the server. */
-  get path(): string {
-    const { relayed, request } = this.#parts
-    return relayed.redirects.pathFor(request.principal)
-  }
-
-  /** The headers to send to the server. */
+  /** The headers to send to the server, without the credential of an account, and without cookies. */
   get headers(): RelayedHeaders {
-    const { request, relayed, passing, sessions } = this.#parts
-    const { cookies, trace } = this.#sender
+    const { request, passing, sessions } = this.#parts
+    const { trace } = this.#sender
     // `initialize` opens a session. A session id in it could give the client somebody else's session.
     const sent = { ...passing.context, ...sentOn(request.headers, !passing.opens) }
     const session = headerOf(sent, 'mcp-session-id')
     if (session !== undefined && sessions.isOurs(session)) delete sent['mcp-session-id']
-    const credential = this.#authorization ?? request.credential
+    const { credential } = request
     if (credential !== undefined) sent['authorization'] = credential
-    if (this.#proof !== undefined) sent['dpop'] = this.#proof
     if (trace) Object.assign(sent, { tracestate: undefined, ...trace })
-    const all = { ...sent, 'accept-encoding': 'identity', ...relayed.headers }
-    return cookies?.addTo(this.path, all) ?? all
-  }
-
-  /** Sends the request as soon as the credential of the account has been obtained. */
-  start(): void {
-    const { account } = this.#parts
-    if (!account) return this.#send()
-    try {
-      const credential = account.authorization(this.#sender.signal)
-      if (typeof credential === 'object' || needsProof(credential))
-        return this.#sendAfter(this.#take(account, credential))
-      this.#authorization = credential
-      this.#send()
-    } catch (error) {
-      this.#sender.cannotSend(error)
-    }
-  }
-
-  /** The server's refusal of the account's credential; undefined for other answers, or if it was replaced too often. */
-  refusedBy({ statusCode, headers }: RelayedResponse): AccountRefusal | undefined {
-    if (!this.#parts.account) return undefined
-    const challenge = headers['www-authenticate']
-    const refusal = refusedCredential(statusCode, challenge, this.#authorization, headerOf(headers, 'dpop-nonce'))
-    return refusal && this.#retries++ < MAX_RETRIES ? refusal : undefined
-  }
-
-  /** Sends the request again with another credential. The server has not acted on the first attempt. */
-  again(refusal: AccountRefusal): void {
-    const { account } = this.#parts
-    if (account) this.#sendAfter(this.#replace(account, refusal))
-  }
-
-  #sendAfter(obtaining: Promise<void>): void {
-    obtaining.then(() => this.#sender.isOver || this.#send()).catch((error: unknown) => this.#sender.cannotSend(error))
-  }
-
-  /** A person may be asked to sign in for a client's request that waits for its answer. Rejects with a Fault. */
-  async #replace(account: Account, refusal: AccountRefusal): Promise<void> {
-    const { signal } = this.#sender
-    try {
-      await this.#take(account, account.refused(refusal, signal))
-    } catch (error) {
-      if (this.#parts.passing.endless || !needsSignIn(error) || !error.signInFor) throw error
-      await this.#take(account, account.signIn(error.signInFor, signal))
-    }
-  }
-
-  async #take(account: Account, obtaining: string | Promise<string | undefined>): Promise<void> {
-    const { request, relayed } = this.#parts
-    const authorization = await obtaining
-    this.#authorization = authorization
-    const at = { method: request.method, url: relayed.url.origin + this.path }
-    this.#proof = needsProof(authorization) ? await account.proof?.({ authorization, ...at }) : undefined
+    return sent
   }
 
   /**
-   * Sends the request, and follows redirects. Repeats it once after a failed connection, because the server may have closed
-   * a kept-alive one; but only if it cannot act on the request twice.
+   * Sends the request. Repeats it once after a failed connection, because the server may have closed a kept-alive one; but
+   * only if it cannot act on the request twice.
    */
-  #send(): void {
-    const { request, relayed, passing, connections, messages } = this.#parts
+  send(again = false): void {
+    const { request, relayed, passing, messages, account } = this.#parts
     const sender = this.#sender
-    const { signal } = sender
-    const { redirects, url } = relayed
-    const { method, principal } = request
+    const { principal } = request
+    const { cookies } = sender
+    const method = request.method as RelayedSent['method']
     messages?.sent()
     const { headers } = this
-    const body = request.body instanceof Uint8Array ? request.body : null
+    const body = request.body instanceof Uint8Array ? request.body : undefined
     if (body) headers['content-type'] ??= 'application/json'
-    const ask = (path: string, times: number, again = false): void =>
-      connections?.request({ method, headers, body, origin: url.origin, path, signal }, (error, response) => {
-        if (error && !again && !signal.aborted && relayed.mayRepeat(error, passing.method))
-          return ask(path, times, true)
-        if (error || !response) return sender.failed(error ?? new Error('No answer'))
-        const { statusCode: status } = response
-        const next = redirects.next(principal, path, { status, headers: response.headers }, times)
-        if (next !== undefined) {
-          response.body.dump().catch(() => {})
-          ask(next, times + 1, again)
-        } else if (status > MAX_STATUS) {
-          discard(response.body)
-          sender.failed(new Error(`The server answered with HTTP ${status}`))
-        } else sender.answered(response)
-      })
-    ask(redirects.pathFor(principal), 0)
+    relayed
+      .send(
+        { method, headers, body, principal, cookies, account: account && this.#patient(account) },
+        sender.signal,
+        (flow) => new Body(flow),
+      )
+      .then(
+        (answer) => {
+          if (!sender.isOver) sender.answered(answer)
+          else if (answer.stream) discard(answer.stream)
+        },
+        (error: unknown) => {
+          if (sender.isOver) return
+          if (!(error instanceof Error) || error instanceof Fault) sender.cannotSend(error)
+          else if (!again && !sender.signal.aborted && relayed.mayRepeat(error, passing.method)) this.send(true)
+          else sender.failed(error)
+        },
+      )
+  }
+
+  /** The account for a client's request that waits for its answer: then a person may be asked to sign in. */
+  #patient(account: Account): Account {
+    if (this.#parts.passing.endless) return account
+    return {
+      authorization: (signal) => account.authorization(signal),
+      refused: (refusal, signal) =>
+        account.refused(refusal, signal).catch((error: unknown) => {
+          if (!needsSignIn(error) || !error.signInFor) throw error
+          return account.signIn(error.signInFor, signal)
+        }),
+      signIn: (...asked) => account.signIn(...asked),
+      ...(account.proof && { proof: (proven) => account.proof?.(proven) as Promise<string> }),
+      nonce: (nonce) => account.nonce?.(nonce),
+    }
+  }
+}
+
+/** The body of an answer. Destroying it ends the request. */
+class Body extends Readable {
+  readonly #flow: BodyFlow
+
+  constructor(flow: BodyFlow) {
+    super()
+    this.#flow = flow
+  }
+
+  override _read(): void {
+    this.#flow.resume()
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    if (!this.readableEnded) this.#flow.abort(error ?? new Error('The answer is not needed any more'))
+    done(error)
   }
 }
 

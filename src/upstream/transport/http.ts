@@ -183,7 +183,7 @@ class HttpChannel implements Channel {
     // A server may refuse the DELETE; then its session has to expire by itself.
     const path = this.#path ?? this.#origin.redirects.pathFor(NOBODY)
     const headers = this.#headers(this.#own)
-    const request = { method: 'DELETE' as const, path, headers: this.#cookies?.addTo(path, headers) ?? headers }
+    const request = { method: 'DELETE' as const, path, headers, cookies: this.#cookies }
     const account = this.#account
     let abort = () => {}
     const reader = {
@@ -268,24 +268,19 @@ class HttpChannel implements Channel {
   async #askFollowing(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
     const key = reading.exchange ?? --this.#withoutExchange
     this.#readings.set(key, reading)
+    const { principal } = reading
+    if (!this.stateless) this.#path ??= this.#origin.redirects.pathFor(principal)
+    const path = this.#path
+    const to = { ...request, path, principal, cookies: this.#cookies, follows: true }
     try {
-      const { redirects } = this.#origin
-      reading.path = this.#path ?? redirects.pathFor(reading.principal)
-      for (let times = 0; ; times++) {
-        const { path } = reading
-        if (!this.stateless) this.#path = path
-        if (this.#cookies?.settled) await this.#cookies.settled
-        const headers = this.#cookies?.addTo(path, request.headers) ?? request.headers
-        const answer = await this.#origin.askOrigin({ ...request, path, headers }, reading, account, reading)
-        const next = answer.status < 300 ? undefined : redirects.next(reading.principal, path, answer, times)
-        if (next === undefined) return answer
-        reading.path = next
-      }
+      return await this.#origin.askOrigin(to, reading, account, reading)
     } catch (error) {
       // A stream that broke after an event with an id can be resumed, so this is not a failure yet.
       if (!(error instanceof ChannelError) || reading.lastId === undefined || this.stateless || !this.alive) throw error
       return { status: 200, kind: 'events', headers: NONE, body: [] }
     } finally {
+      // Another request may have been redirected in the meantime.
+      if (!this.stateless && reading.path !== path) this.#path = reading.path
       reading.readingOver()
       this.#readings.delete(key)
     }

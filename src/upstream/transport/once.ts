@@ -1,17 +1,23 @@
 /** Sends one request over Streamable HTTP without a channel, for example in the session of a relayed client. */
+import type { Account } from '../../protocol/account.js'
 import { type Id, parseMessage, type Response, request as requestMessage, type Sent } from '../../rpc/message.js'
 import { sourceOf } from '../../rpc/source.js'
 import { mediaType } from '../../texts/headers.js'
 import { Deadline } from '../../time/time.js'
 import { type BodyKind, bodyKindOf, type ResponseHeaders, refused, textIn } from './answers.js'
 import { ChannelError } from './channel.js'
-import type { Origin, OriginHeaders } from './origin.js'
+import type { HttpRequest, Origin } from './origin.js'
 
-/** Sends a request and waits for its answer. Rejects with a ChannelError. */
+interface Asking extends Pick<HttpRequest, 'path' | 'principal' | 'headers' | 'cookies'> {
+  params?: Sent
+  account?: Account | undefined
+}
+
+/** Sends a request and waits for its answer. Rejects with a ChannelError, or with a Fault if the account has no credential. */
 export async function askOnce(
   origin: Origin,
   method: string,
-  { params, ...to }: { path: string; headers: OriginHeaders; params?: Sent },
+  { params, account, ...to }: Asking,
   timeout: number,
 ): Promise<Response> {
   const id = JSON.stringify(crypto.randomUUID()) as Id
@@ -36,7 +42,11 @@ export async function askOnce(
     },
   }
   try {
-    const asked = await origin.askOrigin({ method: 'POST', ...to, body: requestMessage(id, method, params) }, reader)
+    const asked = await origin.askOrigin(
+      { method: 'POST', ...to, body: requestMessage(id, method, params) },
+      reader,
+      account,
+    )
     if (asked.status >= 300) throw refused(asked)
     if (asked.kind === 'whole') take(asked.body)
     if (!answer && asked.kind !== 'events')

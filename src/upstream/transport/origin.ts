@@ -4,6 +4,7 @@ import type { buildConnector, Dispatcher } from 'undici'
 import { needsSignIn } from '../../fault/fault.js'
 import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../limits/memory.js'
 import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../protocol/account.js'
+import type { BodyFlow, BodySink, SessionCookies } from '../../protocol/upstream.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { SseDecoder, type SseEvent } from '../../rpc/sse.js'
 import { headerOf } from '../../texts/headers.js'
@@ -59,19 +60,27 @@ export interface OriginOptions {
 /** An HTTP request to the origin. */
 export interface HttpRequest {
   method: 'GET' | 'POST' | 'DELETE'
-  path?: string
+  path?: string | undefined
   /** All headers, including those of the origin. */
   headers: OriginHeaders
   body?: string | Uint8Array | undefined
+  /** The cookies of its session, which are added. */
+  cookies?: Pick<SessionCookies, 'settled' | 'addTo'> | undefined
+  /** Whether to follow redirects. */
+  follows?: boolean
   /** The principal that waits for the answer. Memory for it is reserved in its name. */
   principal?: string | undefined
 }
 
 /** Receives an answer piece by piece. An error that it throws ends the request. */
 export interface Reader {
+  /** The path to which the request was sent last. */
+  path?: string
   /** The request has been started. `abort` ends it at any time. */
   onStart?(abort: () => void): void
   onHead(status: number, headers: ResponseHeaders): BodyKind
+  /** Opens what takes a body of the kind `passed`. Such an answer is there as soon as its head. */
+  onBody?(flow: BodyFlow): BodySink
   onEvent?(event: SseEvent, decoder: SseDecoder): void
 }
 
@@ -142,9 +151,9 @@ export class Origin {
   }
 
   /**
-   * Sends a request, with the credential of an account if there is one, and gives the pieces of the answer to `reader`. If
-   * the server refuses the credential, repeats the request with another one; that is safe, because the server has not acted
-   * on it. Rejects with a ChannelError, or with a Fault if there is no credential.
+   * Sends a request, and gives the pieces of the answer to `reader`: along redirects, and with the credential of an account
+   * if there is one. If the server refuses the credential, repeats the request with another one; that is safe, because the
+   * server has not acted on it. Rejects with a ChannelError, or with a Fault if there is no credential.
    */
   async askOrigin(
     request: HttpRequest,
@@ -152,42 +161,49 @@ export class Origin {
     account?: Account,
     signal: Signal = NEVER,
   ): Promise<OriginAnswer> {
-    const first = account?.authorization(signal)
-    let authorization = typeof first === 'object' ? await first : first
-    for (let retries = 0; ; retries++) {
-      const proven =
-        authorization !== undefined && needsProof(authorization)
-          ? await this.#proven(request, authorization, account)
+    const { principal = NOBODY, cookies, follows } = request
+    const { redirects } = this
+    let path = request.path ?? redirects.pathFor(principal)
+    for (let times = 0; ; times++) {
+      reader.path = path
+      const first = account?.authorization(signal)
+      let authorization = typeof first === 'object' ? await first : first
+      if (cookies?.settled) await cookies.settled
+      const headers = cookies?.addTo(path, request.headers) ?? request.headers
+      let answer: OriginAnswer
+      for (let retries = 0; ; retries++) {
+        const url = this.url.origin + path
+        const proof = needsProof(authorization)
+          ? await account?.proof?.({ authorization, method: request.method, url })
           : undefined
-      const sent = proven ?? request
-      const { headers } = sent
-      const answer = await this.#askOnce(
-        authorization === undefined ? sent : { ...sent, headers: { ...headers, authorization } },
-        reader,
-      )
-      const nonce = proven ? headerOf(answer.headers, 'dpop-nonce') : undefined
-      if (nonce !== undefined && answer.status < 400) account?.nonce?.(nonce)
-      if (!account || answer.status < 400 || retries === MAX_RETRIES) return answer
-      const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], authorization, nonce)
-      if (!refusal) return answer
-      authorization = await account.refused(refusal, signal).catch((error: unknown) => {
-        // The server's own refusal becomes the cause, for the operator.
-        if (needsSignIn(error)) error.cause ??= refused(answer)
-        throw error
-      })
+        const proven = proof === undefined ? headers : { ...headers, dpop: proof }
+        const sent = authorization === undefined ? proven : { ...proven, authorization }
+        answer = await this.#askOnce(request, path, sent, reader)
+        const nonce = proof === undefined ? undefined : headerOf(answer.headers, 'dpop-nonce')
+        if (nonce !== undefined && answer.status < 400) account?.nonce?.(nonce)
+        if (!account || answer.status < 400 || retries === MAX_RETRIES) break
+        const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], authorization, nonce)
+        if (!refusal) break
+        const refusedAnswer = answer
+        authorization = await account.refused(refusal, signal).catch((error: unknown) => {
+          // The server's own refusal becomes the cause, for the operator.
+          if (needsSignIn(error)) error.cause ??= refused(refusedAnswer)
+          throw error
+        })
+      }
+      const next = follows && answer.status >= 300 ? redirects.next(principal, path, answer, times) : undefined
+      if (next === undefined) return answer
+      path = next
     }
   }
 
-  /** The request with a proof of the key of its credential (RFC 9449). */
-  async #proven(request: HttpRequest, authorization: string, account: Account | undefined): Promise<HttpRequest> {
-    const { method, path = this.url.pathname, headers } = request
-    const proof = await account?.proof?.({ authorization, method, url: this.url.origin + path })
-    return proof === undefined ? request : { ...request, headers: { ...headers, dpop: proof } }
-  }
-
-  #askOnce(request: HttpRequest, reader: Reader): Promise<OriginAnswer> {
+  #askOnce(
+    { method, body, principal = NOBODY }: HttpRequest,
+    path: string,
+    headers: OriginHeaders,
+    reader: Reader,
+  ): Promise<OriginAnswer> {
     return new Promise((resolve, reject) => {
-      const { method, path = this.url.pathname + this.url.search, headers, body, principal = NOBODY } = request
       const options = { method, path, headers, body: body ?? null }
       const answering = new Answering(reader, this, principal, { resolve, reject })
       if (this.#pool) this.#pool.dispatch(options as Dispatcher.DispatchOptions, answering)
@@ -259,6 +275,7 @@ class Answering implements Dispatcher.DispatchHandler {
   #length = 0
   #events: SseDecoder | undefined
   #slices: Slices<SseEvent> | undefined
+  #sink: BodySink | undefined
 
   constructor(reader: Reader, origin: Origin, principal: string, settle: Settle) {
     this.#reader = reader
@@ -281,14 +298,18 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#headers = headers
     try {
       this.#kind = this.#reader.onHead(status, this.#headers)
-      const isCoded = this.#kind !== 'nothing' && headers['content-encoding'] !== undefined
+      const isRead = this.#kind !== 'nothing' && this.#kind !== 'passed'
+      const isCoded = isRead && headers['content-encoding'] !== undefined
       const undecoded = isCoded ? undecodedIn(headers) : undefined
       if (undecoded) throw undecoded
     } catch (error) {
       controller.abort(error as Error)
       return
     }
-    if (this.#kind === 'events') {
+    if (this.#kind === 'passed') {
+      this.#sink = this.#reader.onBody?.(controller)
+      this.#settle.resolve({ status, kind: this.#kind, headers, body: [] })
+    } else if (this.#kind === 'events') {
       this.#events = new SseDecoder(this.#origin.bodyLimit)
       this.#slices = new Slices(
         (event) => this.#handOn(event, controller),
@@ -301,7 +322,9 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#length += chunk.length
     try {
       if (this.#kind === 'events') this.#readEvents(chunk, controller)
-      else if (this.#kind === 'whole' || (this.#kind === 'beginning' && this.#length <= MAX_QUOTED_BYTES)) {
+      else if (this.#sink) this.#sink.push(chunk) || controller.pause()
+      else if (this.#kind === 'beginning') this.#keepBeginning(chunk, controller)
+      else if (this.#kind === 'whole') {
         if (this.#length > this.#origin.bodyLimit) throw overLimit(this.#origin.bodyLimit)
         if (!this.#hasRoom(this.#length)) throw noMemoryForAnswer()
         if (!this.#first) this.#first = chunk
@@ -315,8 +338,20 @@ class Answering implements Dispatcher.DispatchHandler {
     }
   }
 
+  /** Keeps what is quoted. The rest is not waited for, because it may have no end. */
+  #keepBeginning(chunk: Buffer, controller: Dispatcher.DispatchController): void {
+    const excess = this.#length - MAX_QUOTED_BYTES
+    this.#others ??= new Gathering()
+    this.#first ??= Buffer.alloc(0)
+    this.#others.push(excess > 0 ? chunk.subarray(0, chunk.length - excess) : chunk)
+    if (excess <= 0) return
+    this.onResponseEnd()
+    controller.abort(new ChannelError('The request was aborted'))
+  }
+
   onResponseEnd(): void {
     this.#reservation?.end()
+    if (this.#sink) return void this.#sink.push(null)
     const body = this.#first ? [this.#first, ...(this.#others?.take() ?? [])] : []
     const answer = { status: this.#status, kind: this.#kind, headers: this.#headers, body }
     if (this.#slices) this.#slices.finish(() => this.#settle.resolve(answer))
@@ -325,6 +360,7 @@ class Answering implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#reservation?.end()
+    if (this.#sink) return void this.#sink.destroy(channelError(error))
     const reject = () => this.#settle.reject(channelError(error))
     // Events that arrived before the stream broke may contain the answer.
     if (this.#slices) this.#slices.finish(reject)
