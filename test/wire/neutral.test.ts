@@ -12,19 +12,32 @@ import type { Recorded } from '../matrix/recording.js'
 import { type Configured, nameOf, runPair } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'
 import { temporaryFolder } from '../support/folder.js'
+import { TokenIssuer } from '../support/token-issuer.js'
 
 const OPTIONS: Record<string, (t: Test) => Configured | Promise<Configured>> = {
   'the audit log': (t) => ({ settings: { audit: { file: join(temporaryFolder(t), 'audit.log') } } }),
   'a limit that is never reached': () => ({
     settings: { limits: { tools: [{ tools: '*', per: 'principal', max: 1_000_000, every: '1h' }] } },
   }),
+  'a choice of all tools': () => ({ entry: { tools: ['*'] } }),
+  'scopes that require nothing': () => ({ entry: { scopes: { '*': [] } } }),
+  'callers of an identity provider': async (t) => {
+    const issuer = await TokenIssuer.start(t)
+    const auth = { issuers: [{ issuer: issuer.url, audience: HERE }] }
+    const authorization = `Bearer ${await issuer.token({ aud: HERE })}`
+    return { settings: { publicUrl: HERE, auth }, headers: { authorization } }
+  },
   'no cache': () => ({ entry: { cache: 'off' } }),
   'the cache': () => ({ entry: { cache: 'hints' } }),
   'a recorder': () => ({ context: { recorder: new EventRecorder(new Ring({ payloads: 'all' }).record) } }),
 }
 
+/** The pair whose ids are the client's, as all other bytes. */
+const KEEPS_IDS = 'modern HTTP client, modern HTTP server'
 /** Pairs for which it holds. */
-const PAIRS: readonly string[] = ['modern HTTP client, modern HTTP server']
+const PAIRS: readonly string[] = [KEEPS_IDS, 'modern HTTP client, legacy HTTP server']
+
+const HERE = 'https://mcp.example.com'
 
 interface Difference {
   where: string
@@ -42,15 +55,25 @@ for (const client of CLIENTS) {
       for (const [option, configure] of Object.entries(OPTIONS))
         await t.test(option, async (t) => {
           const { recorded } = await runPair(t, { client, server }, await configure(t))
-          t.same(differences(plain, recorded).map(shown), [], 'both wires are as without it')
+          const keepsIds = pair === KEEPS_IDS
+          const found = differences(plain, recorded, keepsIds)
+          t.same(found.map(shown), [], 'both wires are as without it')
         })
     })
   }
 }
 
-function differences(plain: Recorded, other: Recorded): Difference[] {
+/** Ids of the bridge. A request of its own moves them. */
+const ASSIGNED = /"(id|progressToken|requestId|io\.modelcontextprotocol\/subscriptionId)":"?\d+"?/g
+
+function withoutIds(text: string): string {
+  return text.replace(ASSIGNED, '"$1":"<id>"')
+}
+
+function differences(plain: Recorded, other: Recorded, keepsIds: boolean): Difference[] {
+  const sent = ({ toServer }: Recorded) => (keepsIds ? toServer : toServer.map(withoutIds))
   return [
-    ...between('to the server', plain.toServer, other.toServer),
+    ...between('to the server', sent(plain), sent(other)),
     ...Object.entries(plain.toClients).flatMap(([scenario, clients]) =>
       clients.flatMap((streams, index) =>
         Object.entries(streams).flatMap(([stream, messages]) =>

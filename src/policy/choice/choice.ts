@@ -1,7 +1,8 @@
 /**
  * Restricts clients to selected tools, prompts and resources of a server, with other descriptions if configured. Hidden
  * items are unknown: they cannot be called, read, completed or subscribed to, in any spelling. Methods unknown to the
- * bridge could name a hidden item: unless nothing is hidden, they are refused, and what announces them is not offered.
+ * bridge could name a hidden item: they are refused, and what announces them is not offered. A choice that says that it
+ * hides nothing changes nothing.
  *
  * Results of visible items are not changed. They may contain links to hidden resources, which cannot be read.
  */
@@ -11,7 +12,7 @@ import { MAX_LOGGED_NAME } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
 import { withoutForeign } from '../../protocol/announced.js'
 import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
-import { CALL_TOOL, isOfClients, LISTEN } from '../../protocol/methods.js'
+import { CALL_TOOL, LISTEN } from '../../protocol/methods.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
@@ -46,7 +47,7 @@ const NAMING = [
   ...['skills/list', 'skills/get', 'resources/directory/read'],
 ]
 
-/** Whether a choice says that it hides nothing. Then methods and notifications that the bridge does not know pass. */
+/** Whether a choice says that it hides nothing. Then all passes, also what the bridge does not know. */
 export function hidesNothing({ tools, prompts, resources }: Pick<ChoiceOptions, 'tools' | 'prompts' | 'resources'>) {
   const isRewritten = Object.keys(tools?.override ?? {}).length > 0
   return !isRewritten && [tools, prompts, resources].every((rules) => !rules || showsAll(rules))
@@ -54,14 +55,14 @@ export function hidesNothing({ tools, prompts, resources }: Pick<ChoiceOptions, 
 
 /** The policy of one server. */
 export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions): Policy {
-  const passesUnknown = hidesNothing({ tools, prompts, resources })
+  if (hidesNothing({ tools, prompts, resources })) return (next) => next
   const shownTools = tools && new ChosenList({ ...shared, method: 'tools/list', see: toolsAsSeen(tools) })
   const shownPrompts = prompts && new ChosenList({ ...shared, method: 'prompts/list', see: promptsAsSeen(prompts) })
   const isShown = resources && addresses(resources)
   const pass: Answer = (call, next) => next(call)
   const answers: Readonly<Record<string, Answer>> = {
     ...Object.fromEntries([...NAMELESS, ...NAMING].map((method) => [method, pass])),
-    'server/discover': passesUnknown ? pass : discovering,
+    'server/discover': discovering,
     ...(shownTools && { 'tools/list': listing(shownTools), [CALL_TOOL]: using(shownTools, 'tool') }),
     ...(shownPrompts && { 'prompts/list': listing(shownPrompts), 'prompts/get': using(shownPrompts, 'prompt') }),
     ...(isShown && {
@@ -75,20 +76,15 @@ export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions):
     }),
     'completion/complete': completing(shownPrompts, isShown),
   }
-  const unknown: Answer = (call, next) => (passesUnknown && !isOfClients(call.method) ? next(call) : refused(call))
   return (next) =>
     async function chosenCall(call) {
       const answer = Object.hasOwn(answers, call.method) ? answers[call.method] : undefined
-      return (answer ?? unknown)(call, next)
+      if (answer) return answer(call, next)
+      throw new Fault('methodNotFound', `Method not found: ${printable(call.method, ECHOED)}`)
     }
 }
 
-/** A method that the bridge does not know, or that no call has. */
-function refused({ method }: Call): never {
-  throw new Fault('methodNotFound', `Method not found: ${printable(method, ECHOED)}`)
-}
-
-/** What the server offers, without what announces such methods. */
+/** What the server offers, without what announces methods that the bridge does not know. */
 const discovering: Answer = async (call, next) => {
   const last = await next(call)
   const result = last.kind === 'result' ? withoutForeign(last.result) : undefined
