@@ -1,6 +1,6 @@
 /**
- * Finds the request that an answer with the id 0, null or none is for. Some servers write such an id into every answer, others
- * into errors alone. An answer must never reach another caller, so it is taken only if exactly one request can be meant.
+ * Finds the request that an answer with the id 0, null, none or one that no request can have is for. Some servers write such
+ * an id into every answer, others into errors alone. An answer must never reach another caller, so it is taken only if exactly one request can be meant.
  */
 import type { Response } from '../rpc/message.js'
 import { value } from '../rpc/splice.js'

@@ -587,7 +587,9 @@ export class Peer implements Receiver, ExchangePeer {
   #ownerOf(message: Response, id: number | undefined, stream: number | undefined): Exchange | undefined {
     if (!lacksId(message)) {
       if (id !== undefined && id <= this.#lastId) this.#withoutId.late()
-      return this.#first(message)
+      const first = this.#first(message)
+      // An id that no request can have, from a server that has used none.
+      if (first || id !== undefined || this.#withoutId.usesIds) return first
     }
     // Over HTTP, a session is refused by an error without an id on the stream of the request.
     const on = stream === undefined ? undefined : this.#exchanges.get(stream)

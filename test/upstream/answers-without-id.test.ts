@@ -11,7 +11,15 @@ import { call } from '../support/modern.js'
 import { modernStdio } from '../support/modern-stdio.js'
 import { openPipe } from '../support/pipe.js'
 
-const FORMS = { 'the id 0': '"id":0', 'the id null': '"id":null', 'no id': '"x":0', 'the id "0"': '"id":"0"' }
+const FORMS = {
+  'the id 0': '"id":0',
+  'the id null': '"id":null',
+  'no id': '"x":0',
+  'the id "0"': '"id":"0"',
+  'a negative id': '"id":-1',
+  'an empty id': '"id":""',
+  'an id that no request has': '"id":"answer"',
+}
 const HOUR = 3_600_000
 
 /** A program that writes another member in the place of each id. */
