@@ -21,7 +21,8 @@ const HELP = `Usage: npm run test:only -- [options] [files and folders]
 
 Runs all tests, or those of some files and folders of test: rpc, wire/relay.test.ts, test/cli
 
-  --kind K   files *.K.ts: test (the default), slow, soak, memory or field; several with commas
+  --kind K   files *.K.ts: test (the default), slow, soak, memory, field or containers; several with
+             commas
   --times    prints a table of seconds and CPU time of each file
   --again    runs files that failed, if they are few, once more, each alone; what passes then is unsteady, and no failure
   --jobs N   files at once, by default two for each core, because they wait half of their time
