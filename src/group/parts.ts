@@ -15,6 +15,7 @@ import type { GroupPlan, Member } from './member.js'
 import type { Missing } from './missing.js'
 import { type PartsEnd, partLog } from './part-log.js'
 import type { Replace } from './places.js'
+import { tellWaiting } from './waiting.js'
 
 /** One page of a list of one server, or why there is none. */
 export interface Part {
@@ -61,13 +62,18 @@ export class Parts {
     const { memory } = this.#options
     const reservation = memory.reserve(call.principal, SMALL)
     const { log, over } = partLog(call.log)
+    const waiting = tellWaiting(
+      call,
+      places.map(({ member }) => member),
+    )
     let bytes = 0
     let how: PartsEnd = 'cancelled'
     try {
       const parts = await someAtOnce(
         places,
         (place) => this.one({ ...call, log }, place),
-        ({ page }) => {
+        ({ member, page }) => {
+          waiting?.has(member)
           bytes += page?.bytes ?? 0
           return bytes >= most || reservation.resize(bytes) !== undefined
         },
@@ -80,6 +86,7 @@ export class Parts {
       })
       return used < 0 ? parts : parts.slice(0, Math.max(1, used))
     } finally {
+      waiting?.over()
       reservation.end()
       over(how)
     }

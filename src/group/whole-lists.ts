@@ -13,6 +13,7 @@ import { someAtOnce } from './at-once.js'
 import type { ListLog } from './list-log.js'
 import type { Member } from './member.js'
 import type { Part, Parts } from './parts.js'
+import { tellWaiting } from './waiting.js'
 
 /** The list of one server, as far as it was read. */
 export interface ReadList {
@@ -59,10 +60,20 @@ export class WholeLists {
       return true
     }
     const share = Math.floor(MAX_WHOLE_BYTES / Math.max(1, places.length))
+    const waiting = tellWaiting(
+      listing,
+      places.map(({ member }) => member),
+    )
     try {
-      const lists = await someAtOnce(places, (place) => this.#one(listing, place, share, hasRoom))
+      const lists = await someAtOnce(places, async (place) => {
+        const list = await this.#one(listing, place, share, hasRoom)
+        waiting?.has(place.member)
+        return list
+      })
+      waiting?.over()
       return await use(lists)
     } finally {
+      waiting?.over()
       reservation.end()
     }
   }

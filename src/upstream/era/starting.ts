@@ -2,18 +2,13 @@
 
 import { Fault } from '../../fault/fault.js'
 import type { Call } from '../../protocol/call.js'
-import { parseObject } from '../../rpc/splice.js'
+import { TELL_WAITING, waitingProgress } from '../../protocol/waiting.js'
 import type { Signal } from '../../time/hang-up.js'
 import { unlessAborted, within } from '../../time/time.js'
 
-/** Milliseconds until the first progress notification, and between later ones. */
-const TELL = { after: 3_000, every: 5_000 }
-/** The increment of progress, so small that any later progress of the server is greater. */
-const STEP = 1e-9
 /** Seconds after which a caller that got this error may try again. */
 const AGAIN = 5
 
-let steps = 0
 /** When calls began to wait, by `performance.now()`. A call may wait for the verdict first, and then for a session. */
 const waitingSince = new WeakMap<Signal, number>()
 
@@ -82,9 +77,8 @@ function sinceOf(signal: Signal): number {
 
 async function telling<T>(call: Call, opening: Promise<T>): Promise<T> {
   const settled = opening.then(isSettled, isSettled)
-  for (let wait = TELL.after; !(await within(settled, wait, isLate, call.signal)); wait = TELL.every) {
-    const params = parseObject(`{"progress":${++steps * STEP},"message":"The server is starting"}`)
-    await call.tell({ kind: 'notification', method: 'notifications/progress', params })
-  }
+  const { after, every } = TELL_WAITING
+  for (let wait = after; !(await within(settled, wait, isLate, call.signal)); wait = every)
+    await call.tell(waitingProgress('The server is starting'))
   return opening
 }
