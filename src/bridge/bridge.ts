@@ -245,6 +245,10 @@ export class Bridge {
     const next = async (): Promise<void> => {
       const mount = waiting.shift()
       if (!mount) return
+      if (await this.#rests(mount)) {
+        mount.rest()
+        return next()
+      }
       const verdict = await mount.server.warmUp().catch((error: unknown) => Fault.from(error))
       if (isOfStore(verdict)) withoutStore.push(mount)
       else {
@@ -255,6 +259,11 @@ export class Bridge {
     }
     await Promise.all(Array.from({ length: AT_ONCE }, next))
     return withoutStore
+  }
+
+  async #rests(mount: Mount): Promise<boolean> {
+    for (const group of this.groups.values()) if (await group.rests(mount)) return true
+    return false
   }
 
   /**

@@ -117,18 +117,26 @@ export class GroupMount implements Served {
     if (!isSame) this.#group.change(this.#planOf())
   }
 
-  /** Sets the entry of the group, and its servers: those in the entry that are served now. */
-  set(entry: GroupSettings, mounts: ReadonlyMap<string, Mount>): void {
+  /** Sets the entry of the group, and its servers: those in the entry that are served now. `lazy` are started when they are used. */
+  set(entry: GroupSettings, mounts: ReadonlyMap<string, Mount>, lazy: ReadonlySet<string>): void {
     const served = entry.members.flatMap(({ server }) => mounts.get(server) ?? [])
-    const isSame = JSON.stringify(entry) === JSON.stringify(this.#entry) && isEqual(served, this.#mounts)
+    const sleeps = served.map(({ name }) => lazy.has(name))
+    const isSame =
+      JSON.stringify(entry) === JSON.stringify(this.#entry) &&
+      isEqual(served, this.#mounts) &&
+      served.every((mount, i) => this.#members.get(mount)?.sleeps === sleeps[i])
     if (isSame) return
     this.#entry = entry
     this.#mounts = served
     this.#members = new Map(
-      served.map((mount) => {
+      served.map((mount, i) => {
         const prefix = entry.members.find(({ server }) => server === mount.name)?.prefix ?? mount.name
         const known = this.#members.get(mount)
-        return [mount, known?.prefix === prefix ? known : memberOf(mount, prefix, this.#auditedAs)]
+        const isKnown = known?.prefix === prefix && known.sleeps === sleeps[i]
+        return [
+          mount,
+          isKnown ? known : memberOf(mount, { prefix, group: this.#auditedAs, sleeps: sleeps[i] ?? false }),
+        ]
       }),
     )
     this.#trusted = this.#trustedNow
@@ -140,6 +148,12 @@ export class GroupMount implements Served {
   /** The group without its search, which lists all tools; undefined if the tools are not searched. */
   get withoutSearch(): Pick<Upstream, 'handle'> | undefined {
     return this.#entry.search && { handle: this.#group.withoutSearch }
+  }
+
+  /** Whether a server need not be started, because its lists are known and nobody uses it yet. */
+  async rests(mount: Mount): Promise<boolean> {
+    const member = this.#members.get(mount)
+    return member !== undefined && (await this.#group.rests(member))
   }
 
   /** Tools and prompts that are missing in its lists, because an earlier server has one of the same name. */
@@ -271,12 +285,15 @@ function sessionSettingsIn({ compat, timeouts }: CommonSettings) {
   return { strict, emulateTasks, answerWithin: timeouts.answer }
 }
 
-function memberOf(mount: Mount, prefix: string, group: string | undefined): Member {
+function memberOf(
+  mount: Mount,
+  { prefix, group, sleeps }: { prefix: string; group: string | undefined; sleeps: boolean },
+): Member {
   const { handle, ...rest } = mount.upstream
   const upstream =
     group === undefined ? mount.upstream : { ...rest, handle: (call: Call) => handle({ ...call, group }) }
   const { lists } = mount.plan
-  return { server: mount.name, prefix, upstream, lists, takesPart: () => mount.isTrusted }
+  return { server: mount.name, prefix, upstream, lists, sleeps, takesPart: () => mount.isTrusted }
 }
 
 /** The title of a group without a configured name. */

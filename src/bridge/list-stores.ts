@@ -1,6 +1,6 @@
 /** Where the lists of servers are kept beyond a restart: in files for a bridge that only this machine can reach, in Redis with replicas. */
 import { join } from 'node:path'
-import { isLoopback, parseListen, type Settings } from '../config/settings.js'
+import { isOnThisMachine, parseListen, type Settings } from '../config/settings.js'
 import { MAX_KEPT_LISTS } from '../limits/constants.js'
 import type { Log } from '../log/events.js'
 import type { ListStore } from '../ports/list-store.js'
@@ -19,13 +19,8 @@ interface Places {
 export function listStoreOf({ lists, listen }: Settings, { folder, log, records }: Places): ListStore | undefined {
   if (lists === 'memory') return undefined
   if (records) return sharedLists(records)
-  if (folder === undefined || (lists === undefined && !isLocal(listen))) return undefined
+  if (folder === undefined || (lists === undefined && !isOnThisMachine(parseListen(listen)))) return undefined
   return new ListFiles({ folder: join(folder, 'lists'), log })
-}
-
-function isLocal(listen: string): boolean {
-  const address = parseListen(listen)
-  return address.kind === 'stdio' || address.socket !== undefined || isLoopback(address.host)
 }
 
 function sharedLists(records: Pick<SharedStore, 'recall' | 'remember'>): ListStore {

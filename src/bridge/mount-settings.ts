@@ -92,7 +92,7 @@ export function commonSettings(settings: Settings): CommonSettings {
 
 /** Options that a mount applies while it goes on. It also applies limits; only the first limit of tools makes it anew. */
 const APPLIED = ['timeouts', 'compat', 'stateKeys'] as const satisfies (keyof CommonSettings)[]
-const APPLIED_OF_SERVER: readonly string[] = ['timeouts', 'strictRevisions']
+const APPLIED_OF_SERVER: readonly string[] = ['timeouts', 'strictRevisions', 'start']
 /** Options of the policies around a server: they decide what clients see and may call. */
 const POLICIES = ['audit', 'metricsTools'] as const satisfies (keyof CommonSettings)[]
 const POLICIES_OF_SERVER: readonly string[] = [

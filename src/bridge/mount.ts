@@ -56,6 +56,7 @@ export interface Health {
 /** Milliseconds for which the self-description of a server is cached. */
 const INTRODUCED = 300_000
 const LIST = 'tools/list'
+const RESTS = 'It is started when something of it is used'
 /** Milliseconds before the list of tools is read again for a decision about trust. */
 const LEARN_AGAIN = 10_000
 
@@ -95,6 +96,8 @@ export class Mount implements Served {
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
   /** The circuit breaker of a discovered server. */
   readonly #breaker: (() => { open: boolean; until: number }) | undefined
+  /** It is started when something of it is used. */
+  #rests = false
   #identity: { known?: ServerIdentity | undefined; since: number } | undefined
 
   /** `kept` is the server of another mount, which stays until this mount takes it over. */
@@ -277,8 +280,13 @@ export class Mount implements Served {
       const { next } = adviceOn(down, this.accounts?.loginName)
       return { state: 'down', why: whyInLine(down), ...(next !== undefined && { next }) }
     }
-    if (!met) return { state: 'unknown' }
+    if (!met) return this.#rests ? { state: 'ready', why: RESTS } : { state: 'unknown' }
     return { state: 'ready', era: verdict?.era, revision: verdict?.revision, why: verdict?.why }
+  }
+
+  /** To be called when it is not started before something of it is used. */
+  rest(): void {
+    this.#rests = true
   }
 
   /** The pause after failures, in which the server is not called; undefined without one. */

@@ -1,5 +1,5 @@
 /** What a configuration makes of the servers and groups of a bridge: which are new, which go on, and which are gone. */
-import { groupsOf, type Settings } from '../config/settings.js'
+import { groupsOf, lazyServers, type Settings } from '../config/settings.js'
 import type { BridgeContext } from './context.js'
 import { GroupMount } from './group-mount.js'
 import type { Mounts } from './http-service.js'
@@ -18,11 +18,13 @@ export class NextMounts implements Mounts {
   readonly groups: ReadonlyMap<string, GroupMount>
   readonly #settings: Settings
   readonly #now: MountsNow | undefined
+  readonly #lazy: ReadonlySet<string>
 
   /** Makes what is new. What is there now stays as it is. */
   constructor(settings: Settings, shared: Shared, context: BridgeContext, now?: MountsNow) {
     this.#settings = settings
     this.#now = now
+    this.#lazy = lazyServers(settings)
     const anew = now === undefined || losesCallers(now.settings, settings)
     this.servers = new Map(
       Object.keys(settings.mcpServers).map((name) => {
@@ -39,7 +41,7 @@ export class NextMounts implements Mounts {
       [...groupsOf(settings)].map(([name, entry]) => {
         const old = now?.groups.get(name)
         const group = old ?? new GroupMount(entry, common, shared, context)
-        if (!old) group.set(entry, this.servers)
+        if (!old) group.set(entry, this.servers, this.#lazy)
         return [name, group]
       }),
     )
@@ -85,7 +87,7 @@ export class NextMounts implements Mounts {
   /** From now on, this is what is served. */
   take(): void {
     for (const mount of this.fresh) mount.takeOver(mountSettings(mount.name, this.#settings))
-    for (const [name, entry] of groupsOf(this.#settings)) this.groups.get(name)?.set(entry, this.servers)
+    for (const [name, entry] of groupsOf(this.#settings)) this.groups.get(name)?.set(entry, this.servers, this.#lazy)
   }
 
   /** What a client on stdio is served: the only group, or else the only server. */

@@ -125,6 +125,11 @@ export function ssePaths(path: string): { stream: string; messages: string } {
   return { stream: `${folder}sse`, messages: `${folder}message` }
 }
 
+/** Whether only this machine can reach it. */
+export function isOnThisMachine(listen: Listen): boolean {
+  return listen.kind === 'stdio' || listen.socket !== undefined || isLoopback(listen.host)
+}
+
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(?:\.[0-9]{1,3}){3}$/.test(host)
 }

@@ -114,6 +114,8 @@ export interface ProgramEntry extends ServerOptions {
   passEnvironment?: boolean
   /** Working directory of the program. Default: that of the bridge. */
   cwd?: string
+  /** When a program of a group is started: with the bridge and for each list (eager), or when a client uses something of it (lazy), if what it lists is known. Default: lazy in groups of more than five programs, if "listen" is stdio, a unix socket or a loopback address; else eager. */
+  start?: 'eager' | 'lazy'
 }
 
 /** A server at an address. */

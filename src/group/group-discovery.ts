@@ -11,6 +11,7 @@ import { activeIn, type GroupPlan } from './member.js'
 import { type DiscoverAnswer, joinedDiscovery, joinedInstructions, joinedMeta, leastHint, offersIn } from './merge.js'
 import { checkRequired, unavailable } from './missing.js'
 import { HOW_TO_SEARCH } from './search-tools.js'
+import type { Sleepers } from './sleepers.js'
 
 export interface GroupDiscoveryOptions {
   plan(): GroupPlan
@@ -18,6 +19,7 @@ export interface GroupDiscoveryOptions {
   listings: Listings
   /** Keeps lists beyond a restart; undefined if nothing does. */
   kept: KeptLists | undefined
+  sleepers: Sleepers
   /** The group's own Implementation, as JSON. */
   identity(): Json
 }
@@ -76,27 +78,31 @@ export class GroupDiscovery {
   }
 
   async #ask(call: Call) {
-    const { plan, asking, listings, kept } = this.#options
+    const { plan, asking, listings, kept, sleepers } = this.#options
     const asker = whoOf(call)
     if (kept) await Promise.all(activeIn(plan()).map((member) => kept.restored(asker, member)))
     const members = activeIn(plan())
-    const areKnown = members.every((member) => listings.likelyDiscovered(asker, member))
+    const asked = members.filter(
+      (member) => !listings.likelyDiscovered(asker, member) || !sleepers.sleeps(call, member),
+    )
+    const areKnown = asked.every((member) => listings.likelyDiscovered(asker, member))
     const answers = await asking.ask(
       call,
-      members.map((member) => ({ member })),
+      asked.map((member) => ({ member })),
       { most: areKnown ? Math.min(DISCOVER_WAIT, plan().wait.known) : DISCOVER_WAIT },
     )
     const hints: (CacheHint | undefined)[] = []
-    const found = answers.flatMap(({ question: { member, who }, asked }): DiscoverAnswer[] => {
-      if (asked.kind === 'answer') {
-        listings.learnDiscovered(who, member, asked.reply.result)
-        hints.push(asked.reply.cache)
-      }
-      const result = listings.likelyDiscovered(who, member)
+    for (const { question, asked: answer } of answers) {
+      if (answer.kind !== 'answer') continue
+      listings.learnDiscovered(question.who, question.member, answer.reply.result)
+      hints.push(answer.reply.cache)
+    }
+    const found = members.flatMap((member): DiscoverAnswer[] => {
+      const result = listings.likelyDiscovered(asker, member)
       return result ? [{ server: member.server, prefix: member.prefix, result }] : []
     })
-    const missing = answers.flatMap(({ question: { member }, asked }) =>
-      asked.kind === 'missing' ? { member, missing: asked } : [],
+    const missing = answers.flatMap(({ question: { member }, asked: answer }) =>
+      answer.kind === 'missing' ? { member, missing: answer } : [],
     )
     return { found, missing, hints }
   }

@@ -11,13 +11,23 @@ import type { Log } from '../log/events.js'
 import { whoOf } from '../policy/who.js'
 import type { Observe } from '../ports/events.js'
 import type { ListStore } from '../ports/list-store.js'
+import { LOCAL } from '../protocol/account.js'
 import { askedBy } from '../protocol/asked-client.js'
-import type { AskedClient, Call, Final, Handler, Notice, RpcError, Told } from '../protocol/call.js'
+import {
+  ANONYMOUS,
+  type AskedClient,
+  type Call,
+  type Final,
+  type Handler,
+  type Notice,
+  type RpcError,
+  type Told,
+} from '../protocol/call.js'
 import { LISTEN, methodTraits } from '../protocol/methods.js'
 import type { LegacyRoute, Upstream } from '../protocol/upstream.js'
-import { edit, type Json, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
+import { edit, type Json, OWN, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { ECHOED, printable, publicAddress } from '../texts/printable.js'
-import { type Asked, Asking, type MemberQuestion } from './asking.js'
+import { type Asked, Asking, type MemberQuestion, unaddressed } from './asking.js'
 import { GroupDiscovery } from './group-discovery.js'
 import { KeptLists } from './kept-lists.js'
 import { type Hidden, ListLog } from './list-log.js'
@@ -33,6 +43,7 @@ import { Owners } from './owners.js'
 import { type Replace, replaced } from './places.js'
 import { signed } from './questions.js'
 import { Search } from './search.js'
+import { Sleepers } from './sleepers.js'
 import { States } from './states.js'
 import { type CallTarget, isAlone, Targets } from './targets.js'
 import { prefixedUri } from './uris.js'
@@ -52,6 +63,9 @@ export interface GroupOptions {
   store?: ListStore | undefined
 }
 
+/** The principals of callers without a credential, over HTTP and on stdio. */
+const NAMELESS: readonly string[] = [ANONYMOUS, LOCAL.principal]
+
 export class Group implements Upstream {
   readonly #options: GroupOptions
   #plan: GroupPlan
@@ -67,6 +81,7 @@ export class Group implements Upstream {
   readonly #search: Search
   readonly #connections: MemberConnections
   readonly #listening = new Set<GroupListening>()
+  readonly #sleepers = new Sleepers()
   /** Servers whose last list or discovery failed, with the reason. */
   readonly #missing = new Map<string, string>()
   readonly #listLog: ListLog
@@ -87,12 +102,25 @@ export class Group implements Upstream {
     this.#listings = listings
     const kept = store && new KeptLists({ store, listings, version, plan })
     this.#kept = kept
+    const sleepers = this.#sleepers
     this.#asking = asking
     this.#listLog = new ListLog(name, log)
     const replaceFor = (member: Member) => this.#replaceFor(member)
-    const lists = { group: name, keys, plan, asking, listings, kept, memory, identity, replaceFor, log: this.#listLog }
+    const lists = {
+      group: name,
+      keys,
+      plan,
+      asking,
+      listings,
+      kept,
+      sleepers,
+      memory,
+      identity,
+      replaceFor,
+      log: this.#listLog,
+    }
     this.#lists = new Lists(lists)
-    this.#discovery = new GroupDiscovery({ plan, asking, listings, kept, identity })
+    this.#discovery = new GroupDiscovery({ plan, asking, listings, kept, sleepers, identity })
     this.#targets = new Targets(plan, this.#discovery, new Owners(plan, this.#lists, listings), this.#listLog)
     this.#states = new States(name, keys)
     this.#connections = new MemberConnections(options.plan.members, (member, client) => this.#asked(member, client))
@@ -175,6 +203,7 @@ export class Group implements Upstream {
   async #send(call: Call, { member, id, params, bare, called }: CallTarget): Promise<Final> {
     const { server, upstream } = member
     const { method, answers } = call
+    if (member.sleeps && this.#sleepers.wake(call, member)) this.#woke(call, member)
     call.log.note(params === call.params ? { server } : { server, ...originalOf(method, id) })
     const belonging = { call, server, name: id }
     const state = answers?.state === undefined ? undefined : this.#states.opened(answers.state, belonging)
@@ -233,6 +262,7 @@ export class Group implements Upstream {
     const listening = new GroupListening({
       call,
       members: () => activeIn(this.#plan),
+      sleeps: (member) => this.#sleepers.isUnused(call, member),
       offered: (lists) => this.#discovery.offered(call, lists),
       uri: (uri) => this.#targets.uri(call, uri),
       task: (taskId) => this.#targets.task(taskId),
@@ -244,6 +274,28 @@ export class Group implements Upstream {
     } finally {
       this.#listening.delete(listening)
     }
+  }
+
+  /** A caller uses a server that slept: changes are heard from now on, and what is known of it may have changed meanwhile. */
+  #woke(call: Call, member: Member): void {
+    for (const listening of this.#listening) listening.woke()
+    const who = whoOf(call)
+    for (const method of GROUP_LISTS.keys()) {
+      const listing = unaddressed(call, method)
+      if (this.#listings.likely(who, member, listing))
+        this.#asking.ask(listing, [{ member }], { most: 0 }).catch(() => {})
+    }
+  }
+
+  /** Whether lists for people without a credential need nothing of a server that is started when it is used. */
+  async rests(member: Member): Promise<boolean> {
+    if (!member.sleeps) return false
+    for (const principal of NAMELESS) {
+      const who = whoOf({ principal, caller: { revision: '', capabilities: '{}' } })
+      await this.#kept?.restored(who, member)
+      if (this.#listings.likely(who, member, { method: 'tools/list', params: OWN })) return true
+    }
+    return false
   }
 
   /** A server answered after its callers stopped waiting. */

@@ -26,6 +26,8 @@ export interface GroupListeningOptions {
   call: Call
   /** The active servers. */
   members(): readonly Member[]
+  /** Whether a server is not started for the sake of its changes. */
+  sleeps(member: Member): boolean
   /** The lists that the group offers, as far as known. */
   offered(lists: readonly ChangingList[]): readonly ChangingList[]
   /** The server of a URI or a task. Without one, rejects with a Fault or is undefined. */
@@ -111,6 +113,11 @@ export class GroupListening {
     this.#streams.get(member)?.expect()
   }
 
+  /** To be called when a caller uses a server that slept: if it is this one, changes are heard from now on. */
+  woke(): void {
+    if (!this.#over) this.#open()
+  }
+
   /** To be called when a late answer of a server has arrived. */
   came(): void {
     this.#tellLists()
@@ -127,7 +134,7 @@ export class GroupListening {
     for (const member of members) {
       if (this.#streams.has(member)) continue
       const filter = this.#filterFor(member)
-      if (isNothing(filter)) continue
+      if (isNothing(filter) || (this.#options.sleeps(member) && isOfLists(filter))) continue
       const { call } = this.#options
       const stream: MemberStream = new MemberStream({
         member,
@@ -244,6 +251,11 @@ export class GroupListening {
     this.#streams.clear()
     this.#unread.clear()
   }
+}
+
+/** Whether nothing but lists is subscribed to. */
+function isOfLists({ uris, tasks }: SubscriptionFilter): boolean {
+  return uris.length === 0 && tasks.length === 0
 }
 
 /** The subject of a change. */

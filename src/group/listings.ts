@@ -226,6 +226,8 @@ export class Listings {
 
   learnDiscovered(who: string, { server }: Member, result: Payload): void {
     this.#discovered.keep(`${who} ${server}`, { bytes: sizeOf(result), result })
+    const kin = this.callersOf(personIn(who))
+    if (!kin.includes(who)) this.#kin.set(personIn(who), [...kin, who].slice(0, MAX_KIN))
   }
 
   discovered(who: string, { server }: Member): Payload | undefined {

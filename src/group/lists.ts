@@ -19,6 +19,7 @@ import { joinedLists, joinedMeta, leastHint } from './merge.js'
 import { checkRequired, type Missing, noteMissing, unavailable } from './missing.js'
 import { type Part, Parts } from './parts.js'
 import type { Replace } from './places.js'
+import type { Sleepers } from './sleepers.js'
 import { type ReadList, WholeLists } from './whole-lists.js'
 
 export interface ListsOptions {
@@ -28,6 +29,7 @@ export interface ListsOptions {
   asking: Asking
   listings: Listings
   kept: KeptLists | undefined
+  sleepers: Sleepers
   memory: Memory
   /** The group's own Implementation, as JSON. */
   identity(): Json
@@ -199,7 +201,7 @@ export class Lists {
       ids: new Map(
         lists.map(({ member, parts }) => [
           member,
-          parts.flatMap(({ page, isLikely }) => (isLikely ? [] : (page?.ids ?? []))),
+          parts.flatMap(({ page, isLikely, missing }) => (isLikely && missing ? [] : (page?.ids ?? []))),
         ]),
       ),
       unheard: lists.flatMap(({ member, parts: [first] }) =>

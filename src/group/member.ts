@@ -8,6 +8,8 @@ export interface Member extends Prefixed {
   readonly upstream: Upstream
   /** What its lists depend on, as a digest; undefined if they are not kept beyond a restart. */
   readonly lists?: string | undefined
+  /** It is started when something of it is used: a list has what is known of it, without asking it. */
+  readonly sleeps?: boolean | undefined
   /** Whether it is active: a discovered server is inactive until it is trusted. */
   takesPart(): boolean
 }

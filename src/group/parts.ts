@@ -15,6 +15,7 @@ import type { GroupPlan, Member } from './member.js'
 import type { Missing } from './missing.js'
 import { type PartsEnd, partLog } from './part-log.js'
 import type { Replace } from './places.js'
+import type { Sleepers } from './sleepers.js'
 import { tellWaiting } from './waiting.js'
 
 /** One page of a list of one server, or why there is none. */
@@ -42,6 +43,7 @@ export interface PartsOptions {
   /** Keeps lists beyond a restart; undefined if nothing does. */
   kept: KeptLists | undefined
   memory: Memory
+  sleepers: Sleepers
   /** Maps the names and URIs of a server to those of the group. */
   replaceFor(member: Member): Replace
   log: ListLog
@@ -94,24 +96,25 @@ export class Parts {
 
   /** Asks for one page. */
   async one(call: Call, place: ListStart): Promise<Part> {
-    const { asking, kept, listings, plan } = this.#options
+    const { asking, kept, listings, plan, sleepers } = this.#options
     const { known, first } = plan().wait
     const listing = { method: call.method, params: edit(call.params, { cursor: place.cursor }) }
     const who = whoOf(call)
     const restoring = kept?.restored(who, place.member)
     if (restoring) await restoring
-    const most = listings.likely(who, place.member, listing) ? known : first
-    const [answer] = await asking.ask(call, [place], { most })
+    const likely = listings.likely(who, place.member, listing)
+    if (likely && sleepers.sleeps(call, place.member)) {
+      const isLikely = listings.known(who, place.member, listing) === undefined
+      return { ...noPart(who, place.member, place.cursor), ...likely, isLikely }
+    }
+    const [answer] = await asking.ask(call, [place], { most: likely ? known : first })
     const { question, asked } = answer as NonNullable<typeof answer>
     return this.#part(question, asked)
   }
 
   async #part(question: MemberQuestion, asked: Asked): Promise<Part> {
     const { who, member, call } = question
-    const part: Part = {
-      ...{ who, member, cursor: own(raw(call.params, 'cursor')) },
-      ...{ page: undefined, isLikely: false, next: undefined, missing: undefined, about: undefined, hint: undefined },
-    }
+    const part = noPart(who, member, own(raw(call.params, 'cursor')))
     if (asked.kind === 'none') return part
     if (asked.kind === 'missing') {
       // Remembered items of a missing server stay listed.
@@ -138,5 +141,13 @@ export class Parts {
     }
     log.see(member, call.method, read.page, (name) => replace('name', name))
     return read
+  }
+}
+
+/** What there is of a server that has no such list. */
+function noPart(who: string, member: Member, cursor: Json | undefined): Part {
+  return {
+    ...{ who, member, cursor },
+    ...{ page: undefined, isLikely: false, next: undefined, missing: undefined, about: undefined, hint: undefined },
   }
 }

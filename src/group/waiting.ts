@@ -7,8 +7,8 @@ import { printable } from '../texts/printable.js'
 import type { Member } from './member.js'
 
 /** Most servers that are named, and characters of a name. */
-const MAX_NAMED = 5
-const MAX_SERVER_NAME = 60
+const MAX_AWAITED = 5
+const MAX_AWAITED_NAME = 60
 
 /** A list that is being made. */
 export interface WaitingList {
@@ -47,7 +47,7 @@ export function tellWaiting(call: Call, members: readonly Member[]): WaitingList
 }
 
 function inWords(left: ReadonlySet<Member>, count: number): string {
-  const names = [...left].map(({ server }) => printable(server, MAX_SERVER_NAME))
-  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ''
-  return `Waiting for ${names.slice(0, MAX_NAMED).join(', ')}${more}: ${count - left.size} of ${count} servers have answered`
+  const names = [...left].map(({ server }) => printable(server, MAX_AWAITED_NAME))
+  const more = names.length > MAX_AWAITED ? ` and ${names.length - MAX_AWAITED} more` : ''
+  return `Waiting for ${names.slice(0, MAX_AWAITED).join(', ')}${more}: ${count - left.size} of ${count} servers have answered`
 }

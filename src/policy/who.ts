@@ -11,7 +11,12 @@ const OF_PERSON = '/'
  * A key that is equal for callers that get equal lists: principal and credential, which identify the person,
  * capabilities, and whether the caller sends headers.
  */
-export function whoOf({ principal, credential, caller, paramHeaders }: Call): string {
+export function whoOf({
+  principal,
+  credential,
+  caller,
+  paramHeaders,
+}: Pick<Call, 'principal' | 'credential' | 'caller' | 'paramHeaders'>): string {
   const person = credential === undefined ? digestOfPrincipal(principal) : digestOf(principal, credential)
   return `${person}${OF_PERSON}${digestOfCapabilities(caller.capabilities)}${paramHeaders ? '+' : ''}`
 }

@@ -9,7 +9,7 @@ const STEP = 1e-9
 
 let steps = 0
 
-/** Progress that is greater than all before it in this process. */
+/** Progress that is greater than all that was told before. */
 export function waitingProgress(message: string): Told {
   const params = { progress: ++steps * STEP, message }
   return { kind: 'notification', method: 'notifications/progress', params: parseObject(JSON.stringify(params)) }

@@ -18,7 +18,7 @@ const DIFFERENT = { different: true }
 type Anew = 'nothing' | 'mount' | 'server'
 /** Bounds, times and keys, which are applied while everything goes on. */
 const APPLIED = ['limits', 'timeouts', 'compat', 'stateKeys']
-const APPLIED_OF_SERVER = ['path', 'timeouts', 'strictRevisions']
+const APPLIED_OF_SERVER = ['path', 'timeouts', 'strictRevisions', 'start']
 /** Options of what clients see and may call: the server itself stays. Every other option is of the server, also a new one. */
 const POLICIES_OF_SERVER = ['scopes', 'unscoped', 'tools', 'prompts', 'resources', 'cache', 'cacheFor', 'paths']
 /** Options of the bridge as a whole, of which no mount is made. */

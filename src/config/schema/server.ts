@@ -107,6 +107,12 @@ const stdioServer = z.looseObject({
     .default(false)
     .describe('Whether the program inherits the whole environment of the bridge.'),
   cwd: z.string().optional().describe('Working directory of the program. Default: that of the bridge.'),
+  start: z
+    .enum(['eager', 'lazy'])
+    .optional()
+    .describe(
+      'When a program of a group is started: with the bridge and for each list (eager), or when a client uses something of it (lazy), if what it lists is known. Default: lazy in groups of more than five programs, if "listen" is stdio, a unix socket or a loopback address; else eager.',
+    ),
   ...serverSettings,
 })
 
