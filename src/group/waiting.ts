@@ -34,7 +34,9 @@ export function tellWaiting(call: Call, members: readonly Member[]): WaitingList
   }
   const later = (milliseconds: number) => {
     // A client that has gone is told nothing.
-    timer = setTimeout(() => tell().catch(() => {}), milliseconds)
+    timer = setTimeout(() => {
+      tell().catch(() => {})
+    }, milliseconds)
   }
   later(TELL_WAITING.after)
   return {
