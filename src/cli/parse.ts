@@ -235,6 +235,14 @@ function checkWords({ command, words, flags }: Arguments): void {
 /** The server on the command line, in any of three forms. */
 function described({ command, words: [word], flags, program }: Arguments): Described {
   const { upstream } = flags
+  if (
+    command === 'serve' &&
+    word !== undefined &&
+    flags.config !== undefined &&
+    !/^env:/.test(word) &&
+    !IN_ONE_WORD.test(word)
+  )
+    throw new UsageError(`"${word}" is no address: to serve one server of the file, give --server ${word}`, command)
   const ways = [
     upstream !== undefined && '--upstream',
     word !== undefined && 'a server',

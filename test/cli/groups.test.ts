@@ -38,6 +38,13 @@ t.test('--group selects a group and its servers, and --server reduces groups to 
   t.same(served(off), { servers: ['a', 'b', 'c'], groups: {} })
 })
 
+t.test('serve with the name of a server of the file says how to choose it', async (t) => {
+  const file = temporaryFile(t, 'mcp.json', { mcpServers: SERVERS })
+  const serve = (...args: string[]) => parseCommand(['serve', ...args, '--config', file], {})
+  t.throws(() => serve('a'), { message: /"a" is no address: to serve one server of the file, give --server a/ })
+  t.match(serve('--server', 'a'), { settings: { mcpServers: { a: SERVERS.a } } })
+})
+
 t.test('on stdio, serves one group or one server, and says how to select it', async (t) => {
   const file = temporaryFile(t, 'mcp.json', { mcpServers: SERVERS, groups: GROUPS })
   t.match(check(file, { args: ['--listen', 'stdio'] }), { code: 78, said: /team, rest.*choose it with --group <name>/ })
