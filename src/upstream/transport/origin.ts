@@ -172,10 +172,10 @@ export class Origin {
       const headers = cookies?.addTo(path, request.headers) ?? request.headers
       let answer: OriginAnswer
       for (let retries = 0; ; retries++) {
-        const url = this.url.origin + path
-        const proof = needsProof(authorization)
-          ? await account?.proof?.({ authorization, method: request.method, url })
-          : undefined
+        const proof =
+          authorization !== undefined && needsProof(authorization)
+            ? await account?.proof?.({ authorization, method: request.method, url: this.url.origin + path })
+            : undefined
         const proven = proof === undefined ? headers : { ...headers, dpop: proof }
         const sent = authorization === undefined ? proven : { ...proven, authorization }
         answer = await this.#askOnce(request, path, sent, reader)
