@@ -15,12 +15,12 @@ const HEAP = { all: 2 * 1024 * 1024, each: 1_024 }
 
 t.test(`${CLIENTS} short clients leave nothing behind`, async (t) => {
   const { places, held } = await startVisited(t)
-  const deadline = performance.now() + AT_MOST
   const kinds = Object.entries(KINDS)
   const failed: string[] = []
   const left: number[] = []
   let clients = 0
   const come = async (count: number, before?: Held) => {
+    const deadline = performance.now() + AT_MOST
     for (let n = 0; n < count && performance.now() < deadline; n++) {
       const [kind, visit] = kinds[n % kinds.length] as (typeof kinds)[number]
       const place = places[Math.floor(n / kinds.length) % places.length] as (typeof places)[number]

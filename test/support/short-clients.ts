@@ -141,7 +141,10 @@ export async function startVisited(t: Test): Promise<Visited> {
   places.push({ url: new URL('/mcp', bridge.urls['direct']).href, prefix: 'translated__' })
   const processes = () => programsOf(bridge.pid).length
   const held = async (before?: Held) => {
-    await until(() => processes() === 0, 'the end of all programs')
+    await until(() => processes() === 0, 'the end of all programs').catch(async (error: Error) => {
+      error.message += `: ${JSON.stringify({ programs: programsOf(bridge.pid), busy: await bridge.busy() })}`
+      throw error
+    })
     let now = await bridge.memory()
     const isOver = async () => {
       now = await bridge.memory()
