@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { env } from 'node:process'
 import t, { type Test } from 'tap'
 import { docker, inspect, logsOf, noCompose, root, untilHealthy } from '../support/containers.js'
-import { until } from '../support/eventually.js'
+import { pause, until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { call, envelope, headersFor, post } from '../support/modern.js'
@@ -48,20 +48,22 @@ async function up(
 /** What a caller on kept connections gets of each call. */
 type Outcome = 'answered' | 'told' | 'refused' | `broken: ${string}`
 
-/** Calls again and again, at the first replica, and at the second for a while after the first one has sent it away or is not there. */
+/**
+ * Calls again and again, at the first replica; and at the second from when the first one has said that it shuts down until it is
+ * healthy again, as a balancer does. A published port takes connections also while nobody listens behind it, and resets them.
+ */
 async function keepCalling(
+  round: () => number,
   isOver: () => boolean,
   one: (url: string) => Promise<Outcome>,
 ): Promise<Map<Outcome, number>> {
   const counts = new Map<Outcome, number>()
-  let away = 0
+  let sentAwayIn = -1
   while (!isOver()) {
-    const url = away > 0 ? SECOND : FIRST
-    away--
-    const outcome = await one(url)
+    const outcome = await one(sentAwayIn === round() ? SECOND : FIRST)
     counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
-    if (outcome === 'told' || outcome === 'refused') away = 50
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    if (outcome === 'told' || outcome === 'refused') sentAwayIn = round()
+    await pause(20)
   }
   return counts
 }
@@ -115,14 +117,16 @@ t.test(
 
     await t.test(`${RESTARTS} restarts of a replica reset no call`, async (t) => {
       let over = false
+      let round = 0
       const agents = Array.from({ length: 4 }, () => new Agent({ keepAlive: true, maxSockets: 1 }))
       const calling = agents.map((agent) =>
         keepCalling(
+          () => round,
           () => over,
           (url) => modernCall(agent, url),
         ),
       )
-      for (let round = 0; round < RESTARTS; round++) {
+      for (; round < RESTARTS; round++) {
         await compose('restart', 'bridge')
         await untilHealthy(container('bridge'))
       }
