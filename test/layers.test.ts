@@ -194,6 +194,7 @@ const packages: Record<string, readonly string[]> = {
     'oauth/store/files',
     'telemetry/audit-file',
     'upstream/transport/stdio/cannot-start',
+    'upstream/transport/stdio/memory',
     'upstream/transport/stdio/on-path',
   ],
   'node:stream': [

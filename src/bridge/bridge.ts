@@ -32,7 +32,7 @@ import type { Mount } from './mount.js'
 import { NextMounts } from './next-mounts.js'
 import type { Served } from './served.js'
 import type { Shared } from './shared.js'
-import { certificatesOf, gaugesOf, readinessOf, serversNow, statusOf } from './status.js'
+import { certificatesOf, gaugesOf, processNow, readinessOf, serversNow, statusOf } from './status.js'
 
 /**
  * Called with the result of a server's warm-up: its verdict, or a Fault; undefined if that needs the credential of a
@@ -139,7 +139,8 @@ export class Bridge {
     const { metrics } = context
     this.inspected = {
       servers: () => serversNow(this.mounts),
-      status: () => statusOf(context.version, this.#readiness),
+      status: () => statusOf(context.version, this.#readiness, this.mounts),
+      process: () => processNow(context.version),
       targets: () => this.#inspectorFront.targets(),
       hidden: (name) => this.#inspectorFront.hidden(name),
       bodyBytes: settings.limits.bodyBytes,

@@ -3,6 +3,7 @@
 import type { BridgeStatus, ProcessNow, Readiness } from '../ports/bridge-status.js'
 import type { Certificate, Gauge, IssuerState } from '../ports/events.js'
 import type { ServerStatus } from '../ports/server-status.js'
+import { memoryOf } from '../upstream/transport/stdio/memory.js'
 import { runningPrograms } from '../upstream/transport/stdio/process-group.js'
 import type { GroupMount } from './group-mount.js'
 import type { Mount } from './mount.js'
@@ -57,11 +58,20 @@ export function readinessOf(
 }
 
 /** The state of the process that serves, with that of its servers and groups. */
-export function statusOf(version: string, { ready: _, ...readiness }: Readiness & { ready: boolean }): BridgeStatus {
-  return { ...processNow(version), ...readiness }
+export function statusOf(
+  version: string,
+  { ready: _, ...readiness }: Readiness & { ready: boolean },
+  mounts: Mounts,
+): BridgeStatus {
+  const servers = Object.entries(readiness.servers).map(([name, state]) => [
+    name,
+    { ...state, ...inOperation(mounts.get(name)) },
+  ])
+  return { ...processNow(version), ...readiness, servers: Object.fromEntries(servers) }
 }
 
-function processNow(version: string): ProcessNow {
+/** The state of the process that serves. */
+export function processNow(version: string): ProcessNow {
   const since = Math.round(Date.now() / 1_000 - process.uptime()) * 1_000
   return {
     version,
@@ -72,9 +82,25 @@ function processNow(version: string): ProcessNow {
   }
 }
 
+/** The programs of a server that run, their memory, and its last failure. */
+function inOperation(mount: Mount | undefined): Pick<ServerStatus, 'programs' | 'memory' | 'lastError'> {
+  if (!mount) return {}
+  const { isProgram, programs, lastFailure } = mount.server
+  return {
+    ...(isProgram && { programs: programs.length, memory: memoryOf(programs) }),
+    ...(lastFailure && { lastError: { at: new Date(lastFailure.at).toISOString(), why: lastFailure.why } }),
+  }
+}
+
 /** What the inspector shows of the servers now. */
 export function serversNow(mounts: Mounts): ServerStatus[] {
-  return [...mounts].map(([name, mount]) => ({ name, ...mount.health, ...mount.busy, pause: mount.pause }))
+  return [...mounts].map(([name, mount]) => ({
+    name,
+    ...mount.health,
+    ...mount.busy,
+    ...inOperation(mount),
+    pause: mount.pause,
+  }))
 }
 
 /** The certificates of the bridge that can expire: for its own addresses, and for servers that require one. */

@@ -18,6 +18,9 @@ const server = z.looseObject({
   next: text,
   sessions: count,
   calls: count,
+  programs: count,
+  memory: count,
+  lastError: z.object({ at: z.string(), why: z.string() }).optional(),
 })
 const group = z.looseObject({
   state: z.string(),

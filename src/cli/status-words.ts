@@ -10,7 +10,7 @@ const NONE = '–'
 /** `now` in milliseconds since 1970. */
 export function statusInWords({ address, reported, error, next }: AskedBridge, now: number): string {
   const lines = reported
-    ? [`${address}: ${aboutBridge(reported, now)}`, ...aboutServers(reported), ...aboutOthers(reported)]
+    ? [`${address}: ${aboutBridge(reported, now)}`, ...aboutServers(reported, now), ...aboutOthers(reported)]
     : [`${address}: ${error}`]
   return `${[...lines, ...(next === undefined ? [] : [`  ${next}`])].join('\n')}\n`
 }
@@ -24,25 +24,35 @@ function aboutBridge({ status, version, pid, since, memory, programs }: Reported
     ...(Number.isNaN(started)
       ? []
       : [`since ${new Date(started).toISOString().replace(/\.\d+Z$/, 'Z')} (${spanOf(now - started)})`]),
-    ...(memory === undefined ? [] : [`${Math.round(memory / 1024 / 1024)} MiB`]),
+    ...(memory === undefined ? [] : [mebibytes(memory)]),
     ...(programs === undefined ? [] : [programs === 1 ? '1 program' : `${programs} programs`]),
   ].join(', ')
 }
 
-type Row = readonly [name: string, state: string, era: string, sessions: string, calls: string]
+type Row = readonly [
+  name: string,
+  state: string,
+  era: string,
+  sessions: string,
+  calls: string,
+  programs: string,
+  memory: string,
+]
 
 /** A table of servers and groups; under each that is not available, the reason and what to do. */
-function aboutServers({ servers = {}, groups = {} }: Reported): string[] {
+function aboutServers({ servers = {}, groups = {} }: Reported, now: number): string[] {
   const number = (value: number | undefined) => (value === undefined ? NONE : String(value))
-  const ofServers = Object.entries(servers).map(([name, { state, era, revision, why, next, sessions, calls }]) => ({
+  const ofServers = Object.entries(servers).map(([name, { state, era, revision, why, next, ...of }]) => ({
     row: [
       printable(name, NAME),
       printable(state, NAME),
       era === undefined ? NONE : printable([era, revision].filter(Boolean).join(' '), NAME),
-      number(sessions),
-      number(calls),
+      number(of.sessions),
+      number(of.calls),
+      number(of.programs),
+      of.memory === undefined ? NONE : mebibytes(of.memory),
     ] satisfies Row,
-    notes: state === 'down' ? [why, next] : [],
+    notes: state === 'down' ? [why, next] : [lastErrorIn(of.lastError, now)],
   }))
   const ofGroups = Object.entries(groups).map(([name, { state, sessions, calls, missing = {} }]) => ({
     row: [
@@ -51,6 +61,8 @@ function aboutServers({ servers = {}, groups = {} }: Reported): string[] {
       NONE,
       number(sessions),
       number(calls),
+      NONE,
+      NONE,
     ] satisfies Row,
     // Servers that are down have their reasons above.
     notes: Object.entries(missing).map(([member, why]) =>
@@ -59,7 +71,7 @@ function aboutServers({ servers = {}, groups = {} }: Reported): string[] {
   }))
   const all = [...ofServers, ...ofGroups]
   if (all.length === 0) return []
-  const head: Row = ['server', 'state', 'era', 'sessions', 'calls']
+  const head: Row = ['server', 'state', 'era', 'sessions', 'calls', 'programs', 'memory']
   const widths = head.map((title, i) => Math.max(title.length, ...all.map(({ row }) => row[i]?.length ?? 0)))
   const line = (row: Row) => `  ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')}`.trimEnd()
   return [
@@ -80,6 +92,15 @@ function aboutOthers({ redis, issuers = {} }: Reported): string[] {
         `  keys of ${printable(name, NAME)}: ${printable(state, NAME)}${why === undefined ? '' : `: ${printable(why, REASON)}`}`,
     ),
   ]
+}
+
+function lastErrorIn(error: { at: string; why: string } | undefined, now: number): string | undefined {
+  if (!error || Number.isNaN(Date.parse(error.at))) return undefined
+  return `last error ${spanOf(now - Date.parse(error.at))} ago: ${error.why}`
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.round(bytes / 1024 / 1024)} MiB`
 }
 
 /** A span of milliseconds in its largest whole unit. */

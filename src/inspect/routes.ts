@@ -193,6 +193,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       const groups = new Set(targets.flatMap(({ kind, name }) => (kind === 'group' ? [name] : [])))
       const others = [...seen.values()].filter(({ name }) => now.every((one) => one.name !== name))
       return {
+        ...(bridge.process && { bridge: bridge.process() }),
         servers: [
           ...now.map((one) => ({
             ...seen.get(one.name),

@@ -1,10 +1,13 @@
 /** Builds servers from events: eras, processes, and messages outside calls. */
 
+import type { ProcessNow } from '../ports/bridge-status.js'
 import { isFailure } from '../ports/outcome.js'
 import type { ServerStatus } from '../ports/server-status.js'
 import type { RecordedEvent, Side } from '../recorder/events.js'
 import type { CallView } from './call-views.js'
 import type { SessionCounts } from './open-sessions.js'
+
+export type { ProcessNow }
 
 /** Most stored entries of each kind. The oldest are dropped; of servers, the first ones stay. */
 export const KEPT_OF_SERVERS = { servers: 200, stderr: 20, messages: 20, processes: 100 }

@@ -5,7 +5,7 @@ import { type ServerView, ServerViews } from './server-views.js'
 import { type SessionView, SessionViews } from './session-views.js'
 
 export type { CallView } from './call-views.js'
-export type { ServerNow, ServerView } from './server-views.js'
+export type { ProcessNow, ServerNow, ServerView } from './server-views.js'
 
 /** Most stored entries of each kind. The oldest are dropped. */
 export const KEPT = { refused: 500, notes: 100, bridges: 500, servers: 20, members: 200 }

@@ -1,11 +1,11 @@
 /** The source of the page's events: the running bridge, or a file dropped on the page. */
 
 import { eventIn } from '../inspect/event.js'
-import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
+import type { CallView, ProcessNow, ServerNow, ServerView } from '../inspect/views.js'
 import type { KeptText, RecordedEvent } from '../recorder/events.js'
 import { whole } from '../rpc/source.js'
 import { SseDecoder } from '../rpc/sse.js'
-import { add, beginAt, now as clockNow, forget, kept, serversNow, setClock, source } from './state.js'
+import { add, beginAt, now as clockNow, forget, kept, processNow, serversNow, setClock, source } from './state.js'
 
 /** Shortest and longest delay before reconnecting, in milliseconds. */
 const FIRST = 500
@@ -137,7 +137,10 @@ export async function textsOf(id: string): Promise<ReadonlyMap<number, KeptText>
 export async function lookAtServers(): Promise<void> {
   if (source.value.kind !== 'live') return
   const response = await fromBridge('servers').catch(() => undefined)
-  if (response?.ok) serversNow.value = ((await response.json()) as { servers: (ServerNow | ServerView)[] }).servers
+  if (!response?.ok) return
+  const answer = (await response.json()) as { servers: (ServerNow | ServerView)[]; bridge?: ProcessNow }
+  serversNow.value = answer.servers
+  processNow.value = answer.bridge
 }
 
 /** Reads which payloads the bridge stores, after changing that if `keep` is given. */

@@ -2,7 +2,7 @@
 import { batch, computed, signal } from '@preact/signals'
 import { inOwnTexts, readFilter, WHOLE_SIGN } from '../inspect/filter.js'
 import { isRunning } from '../inspect/phases.js'
-import { type CallView, type ServerNow, type ServerView, Views } from '../inspect/views.js'
+import { type CallView, type ProcessNow, type ServerNow, type ServerView, Views } from '../inspect/views.js'
 import type { RecordedEvent } from '../recorder/events.js'
 
 export const PLACES = ['calls', 'servers', 'sessions', 'refused', 'try'] as const
@@ -33,6 +33,8 @@ export const helpOpen = signal(false)
 export const note = signal('')
 /** The current state of the servers, from the bridge. */
 export const serversNow = signal<readonly (ServerNow | ServerView)[]>([])
+/** The process of the bridge; undefined if it is not known. */
+export const processNow = signal<ProcessNow | undefined>(undefined)
 /** Which payloads the bridge stores, until when if that is temporary, and whether it has any texts. */
 export const kept = signal<{ payloads: string; until?: number; hasTexts: boolean } | undefined>(undefined)
 /** Ids of the calls that stay in the memory of the bridge. */
@@ -205,6 +207,7 @@ export function forget(): void {
   batch(() => {
     pausedCalls.value = undefined
     serversNow.value = []
+    processNow.value = undefined
     kept.value = undefined
     version.value++
   })

@@ -3,14 +3,14 @@ import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
 import { adviceOn } from '../inspect/advice.js'
 import type { SessionCounts } from '../inspect/open-sessions.js'
-import type { ServerNow, ServerView } from '../inspect/server-views.js'
+import type { ProcessNow, ServerNow, ServerView } from '../inspect/server-views.js'
 import type { SessionView } from '../inspect/session-views.js'
 import { clock, duration, lossOf, shown } from '../inspect/words.js'
 import { Advised } from './documented.js'
 import { lookAtServers } from './feed.js'
 import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
-import { cleared, current, now, serversNow, source } from './state.js'
+import { cleared, current, now, processNow, serversNow, source } from './state.js'
 
 /** Most tool names in a line. */
 const TOOLS = 50
@@ -69,6 +69,7 @@ export function Servers() {
     return html`<p class="empty">${whyNothing() ?? 'No servers yet.'}</p>`
   return html`
     <div class="cards" tabindex="0" role="region" aria-label="Servers">
+      ${processNow.value && html`<${Bridge} now=${processNow.value} />`}
       ${names.map(card)}
       <${Notes} />
     </div>
@@ -105,6 +106,8 @@ function Server({ name, now, seen, state = now?.state ?? '' }: ServerProps) {
     [now?.state === 'down' ? 'Why it is down' : 'Evidence', why && shown(why, 500)],
     ['What to do', now?.next && shown(now.next, 500)],
     ['Detected', found],
+    ['Programs', programsIn(now)],
+    ['Last error', now?.lastError && `${clock(Date.parse(now.lastError.at))}: ${shown(now.lastError.why, 500)}`],
     ['Process', pids.length > 0 && pids.join(', ')],
     ['Starts', starts > 0 && starts],
     ['Calls', html`${link('', `${calls} recorded`)}${failed > 0 && html`, ${link(FAILED, `${failed} failed`)}`}`],
@@ -169,6 +172,35 @@ function Notes() {
 }
 
 const NOTES = { config: 'configuration', trust: 'trust in', lost: 'missing' } as const
+
+/** The running programs of a server, and their memory. */
+function programsIn(now: ServerNow | undefined): string | undefined {
+  if (now?.programs === undefined) return undefined
+  const bytes = now.memory === undefined ? '' : `, ${mebibytes(now.memory)}`
+  return `${now.programs} running${bytes}`
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.round(bytes / 1024 / 1024)} MiB`
+}
+
+/** The process of the bridge. */
+function Bridge({ now }: { now: ProcessNow }) {
+  const { version, pid, since, memory, programs } = now
+  const facts: [string, unknown][] = [
+    ['Version', shown(version)],
+    ['Process', pid],
+    ['Since', new Date(since).toLocaleString()],
+    ['Memory', `${mebibytes(memory)}, without its programs`],
+    ['Programs', `${programs} running`],
+  ]
+  return html`
+    <section class="card" aria-label="Bridge">
+      <h2>Bridge</h2>
+      <dl>${facts.flatMap(([title, value]) => [html`<dt>${title}</dt>`, html`<dd>${value}</dd>`])}</dl>
+    </section>
+  `
+}
 
 /** The state of the circuit breaker of a server. */
 function breakerOf({ pause }: ServerNow): string {

@@ -1,5 +1,5 @@
 /** What the inspector needs of its bridge: the state of the servers, and a way to call what is served. */
-import type { BridgeStatus } from './bridge-status.js'
+import type { BridgeStatus, ProcessNow } from './bridge-status.js'
 import type { ServerStatus } from './server-status.js'
 
 /** What can be called: a server, or a group of servers. */
@@ -29,6 +29,8 @@ export interface InspectedBridge {
   servers(): readonly ServerStatus[]
   /** The state of the process, its servers and groups; undefined if that is not one bridge. */
   status?(): BridgeStatus
+  /** The process that serves; undefined if that is not one bridge. */
+  process?(): ProcessNow
   /** Everything that `call` takes now. */
   targets(): readonly InspectedTarget[]
   /** What the principal `inspector` does not see of a server or group, and why; undefined if there is no such target. */

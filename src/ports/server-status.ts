@@ -10,6 +10,11 @@ export interface ServerStatus {
   next?: string | undefined
   calls: number
   parked: number
+  /** Its programs that run, if it is a program: how many, and the bytes of their memory, where the system tells it. */
+  programs?: number | undefined
+  memory?: number | undefined
+  /** The last failure, also if it has worked since: when, as an ISO 8601 time, and why. */
+  lastError?: { at: string; why: string } | undefined
   /**
    * The circuit breaker is open: consecutive failures, and milliseconds until the next attempt. Undefined if it is closed.
    */

@@ -9,7 +9,7 @@ import { type ReceivedTrace, type TraceContext, withReceived, withTrace } from '
 import type { LegacyRoute, Relayed, Upstream } from '../protocol/upstream.js'
 import type { Signal } from '../time/hang-up.js'
 import { Capacity } from './capacity.js'
-import { Detection } from './era/detection.js'
+import { Detection, type Failure } from './era/detection.js'
 import { SharedVerdicts } from './era/shared-verdicts.js'
 import { starting } from './era/starting.js'
 import type { Verdict } from './era/verdict.js'
@@ -86,6 +86,16 @@ export class Server implements Upstream {
   /** Why the server is unavailable; undefined if it is available. */
   get down(): Fault | undefined {
     return this.#detection.down
+  }
+
+  /** The last failure of the server, also if it has worked since; undefined if there was none. */
+  get lastFailure(): Failure | undefined {
+    return this.#detection.lastFailure
+  }
+
+  /** The process ids of its running programs. */
+  get programs(): readonly number[] {
+    return this.#options.transport.programs ?? []
   }
 
   /** The backoff after failures: their number, and the milliseconds that remain. */

@@ -1,4 +1,5 @@
 /** `mcp-bridge status`: which bridges it finds, what it prints of them, and its exit code. */
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -18,6 +19,11 @@ const INITIALIZE = JSON.stringify({
   method: 'initialize',
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
 })
+const OPENING = {
+  method: 'POST',
+  headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+  body: INITIALIZE,
+}
 const TOKEN = 'a-token-of-a-client-for-tests'
 
 /** The state of the bridges at these arguments, as programs read it. */
@@ -41,9 +47,13 @@ t.test('shows the servers of a bridge over HTTP, and why one is down', async (t)
     shown.stdout,
     new RegExp(`^http://127.0.0.1:${port}: ready, mcp-bridge \\S+, process ${bridge.child.pid}, since 2`),
   )
-  t.match(shown.stdout, /^ {2}files +ready +legacy .* 0 +0$/m)
-  t.match(shown.stdout, /^ {2}taken +down +– +0 +0\n {4}.*Port 3333 is already in use\n {4}.*"process": "single"/m)
-  t.match(shown.stdout, /^ {2}group all +ready +– +0 +0\n {4}without taken$/m)
+  t.match(shown.stdout, /^ {2}server +state +era +sessions +calls +programs +memory$/m)
+  t.match(shown.stdout, /^ {2}files +ready +legacy .* 0 +0 +1 +(?:\d+ MiB|–)$/m)
+  t.match(
+    shown.stdout,
+    /^ {2}taken +down +– +0 +0 +0 +–\n {4}.*Port 3333 is already in use\n {4}.*"process": "single"/m,
+  )
+  t.match(shown.stdout, /^ {2}group all +ready +– +0 +0 +– +–\n {4}without taken$/m)
   const { bridges, code } = await statusOf(t, [`http://127.0.0.1:${port}/mcp`])
   t.equal(code, 1)
   t.match(bridges, [
@@ -54,8 +64,14 @@ t.test('shows the servers of a bridge over HTTP, and why one is down', async (t)
       memory: Number,
       programs: 1,
       servers: {
-        files: { state: 'ready', era: 'legacy', sessions: 0 },
-        taken: { state: 'down', why: /3333/, next: /single/ },
+        files: { state: 'ready', era: 'legacy', sessions: 0, programs: 1, lastError: undefined },
+        taken: {
+          state: 'down',
+          why: /3333/,
+          next: /single/,
+          programs: 0,
+          lastError: { at: /^\d{4}-.*Z$/, why: /3333/ },
+        },
       },
     },
   ])
@@ -76,11 +92,7 @@ t.test('counts the sessions of legacy clients, and is well if all servers are', 
     ...args,
   ])
   const [, url = ''] = await says(bridge, /"event":"listening","url":"(http:[^"]+)"/)
-  const opened = await fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-    body: INITIALIZE,
-  })
+  const opened = await fetch(url, OPENING)
   await opened.text()
   const { code, bridges } = await statusOf(t, [admin])
   t.equal(code, 0)
@@ -89,6 +101,28 @@ t.test('counts the sessions of legacy clients, and is well if all servers are', 
   const outside = await statusOf(t, [new URL(url).origin])
   t.equal(outside.code, 1)
   t.match(outside.bridges, [{ error: /404/, next: /"admin"/ }])
+})
+
+const skip = process.platform !== 'linux' && 'it reads the processes of Linux'
+
+t.test('counts the memory of programs, and remembers why one has ended', { skip }, async (t) => {
+  const admin = `http://127.0.0.1:${await freePort()}`
+  const { command, args } = legacyStdio(t).server
+  const options = ['-l', 'http://127.0.0.1:0', '--admin', admin, '--log-format', 'json']
+  const bridge = startProgram(t, [...options, '--', command, ...args])
+  await says(bridge, /"server_ready"/)
+  const serverNow = async () => Object.values((await statusOf(t, [admin])).bridges[0]?.['servers'] ?? {})[0]
+  const { memory } = (await serverNow()) as unknown as { memory: number }
+  t.ok(memory > 20 * 1024 * 1024 && memory < 1024 * 1024 * 1024, `a program of Node.js has ${memory} bytes`)
+  const [, url = ''] = await says(bridge, /"event":"listening","url":"(http:[^"]+)"/)
+  await (await fetch(url, OPENING)).text()
+  const of = `/proc/${bridge.child.pid}/task/${bridge.child.pid}/children`
+  const children = readFileSync(of, 'utf8').split(' ').filter(Boolean)
+  const program = children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(args[0] as string))
+  process.kill(Number(program), 'SIGKILL')
+  await says(bridge, /"event":"server_gone"/)
+  t.match(await serverNow(), { state: 'ready', lastError: { why: /SIGKILL/ } })
+  t.match((await run(t, ['status', admin])).stdout, /^ {4}last error \d+ s ago: .*SIGKILL/m)
 })
 
 t.test('a bridge that requires a token is asked with that of its configuration', async (t) => {

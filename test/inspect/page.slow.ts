@@ -390,10 +390,17 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   const ring = tickingRing()
   tellEverything(ring)
   const bridge = bridgeOf([
-    { name: 'orders', state: 'ready', era: 'legacy', calls: 1, parked: 0 },
-    { name: 'billing', state: 'down', calls: 0, parked: 0, pause: { failures: 3, ms: 2_100 } },
+    { name: 'orders', state: 'ready', era: 'legacy', calls: 1, parked: 0, programs: 2, memory: 150 * 1024 * 1024 },
+    {
+      ...{ name: 'billing', state: 'down', calls: 0, parked: 0, pause: { failures: 3, ms: 2_100 } },
+      lastError: { at: '2026-07-28T12:00:00.000Z', why: 'Exited with code 7' },
+    },
     { name: 'empty', state: 'down', calls: 0, parked: 0 },
   ])
+  const process = () => ({
+    ...{ version: '1.2.3', pid: 4_711, since: '2026-07-28T12:00:00.000Z' },
+    ...{ memory: 90 * 1024 * 1024, programs: 2 },
+  })
   const listing = { kind: 'message', server: 'orders', hop: 'server', id: 5, bytes: 2 } as const
   ring.record({ ...listing, dir: 'out', form: 'request', method: 'tools/list' }, '{"method":"tools/list"}')
   const tools = '{"id":5,"result":{"tools":[{"name":"book"},{"name":"cancel"}]}}'
@@ -402,10 +409,14 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   tellCall(ring.record, { id: 51, server: 'team' })
   ring.record({ kind: 'verdict', server: 'empty', era: 'unknown', why: 'connection refused', ms: 1 })
   const targets = () => [{ name: 'team', kind: 'group' } as const]
-  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring, { bridge: { ...bridge, targets } })
+  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring, { bridge: { ...bridge, targets, process } })
   await go('#/servers')
   await shows(
-    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+Evidence\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, and 0 that wait for the client\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
+    /Bridge\s+Version\s+1\.2\.3\s+Process\s+4711\s+Since.*?Memory\s+90 MiB, without its programs\s+Programs\s+2 running/s,
+  )
+  await shows(/Last error\s+\d\d:\d\d.*?: Exited with code 7/)
+  await shows(
+    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+Evidence\s+answered initialize.*?in 12 ms\s+Programs\s+2 running, 150 MiB\s+Process\s+812.*?1 calls, and 0 that wait for the client\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
   )
   await shows(/Circuit breaker\s+open after 3 failures: calls fail at once for 2\.1 s/)
   // Its era was not detected.

@@ -12,7 +12,7 @@ import type { Sender } from '../../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../../protocol/eras.js'
 import type { Json } from '../../rpc/splice.js'
 import { backoff } from '../../time/pause.js'
-import { adviceOn } from '../advice.js'
+import { adviceOn, whyInLine } from '../advice.js'
 import type { Exchange } from '../exchange.js'
 import { Contradiction, callFault, credentialOf, openingFault } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
@@ -44,6 +44,12 @@ export interface DetectionOptions {
   recorder?: ServerRecorder | undefined
 }
 
+/** A failure of a server: when, in milliseconds since 1970, and why, in one line. */
+export interface Failure {
+  at: number
+  why: string
+}
+
 /** Milliseconds for which a verdict is valid. Those on programs and on modern servers do not expire. */
 const LIFETIME = { sure: 3_600_000, weak: 300_000, always: Number.POSITIVE_INFINITY }
 /** Milliseconds after a failure during which calls fail at once. They double with each further failure. */
@@ -65,6 +71,7 @@ export class Detection {
   #ignoresShared = false
   #failures = 0
   #down: { until: number; fault: Fault } | undefined
+  #lastFailure: Failure | undefined
   #closed = false
 
   constructor(options: DetectionOptions) {
@@ -80,6 +87,11 @@ export class Detection {
   /** Why the server is unavailable; undefined once it has worked again. */
   get down(): Fault | undefined {
     return this.#down?.fault
+  }
+
+  /** The last failure of the server, also if it has worked since; undefined if there was none. */
+  get lastFailure(): Failure | undefined {
+    return this.#lastFailure
   }
 
   /** How many failures in a row there were, and the milliseconds for which calls fail at once; undefined if they do not. */
@@ -286,6 +298,7 @@ export class Detection {
     if (fault.refused || isAboutOthers(fault)) return fault
     const wait = backoff(this.#failures++, BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http'])
     this.#down = { until: performance.now() + wait, fault }
+    this.#lastFailure = { at: Date.now(), why: whyInLine(fault) }
     return fault
   }
 
@@ -296,8 +309,10 @@ export class Detection {
     const why = withoutCredentials(error.message)
     const fields = { why, stderr: error.stderr.map(withoutCredentials), ...(next !== undefined && { next }) }
     this.#options.log.warn({ event: 'server_gone', ...fields }, 'server exited or closed the connection')
-    if (served) this.worked(true)
-    else this.failed(error)
+    if (served) {
+      this.worked(true)
+      this.#lastFailure = { at: Date.now(), why: whyInLine(fault) }
+    } else this.failed(error)
   }
 
   /** Notes that the server is available. `served`: it has answered a request, so the count of failures starts again. */

@@ -179,6 +179,8 @@ export interface Transport {
   readonly kind: Channel['transport']
   /** The address or command of the server, for people. It contains no credentials. */
   readonly target: string
+  /** The process ids of its running programs. Only transports with processes have it. */
+  readonly programs?: readonly number[]
   /**
    * Starts the program, or opens a channel to the address. Rejects with a ChannelError, or with a Fault if there are no
    * credentials. A stateless channel is for the modern era: over HTTP it has no session, and its streams are not

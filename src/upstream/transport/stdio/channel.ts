@@ -129,6 +129,11 @@ export class StdioChannel implements Channel {
     })
   }
 
+  /** The process id of the program. */
+  get pid(): number | undefined {
+    return this.#child.pid
+  }
+
   get alive(): boolean {
     return !this.#ended && !this.#closing
   }

@@ -33,6 +33,10 @@ export class StdioTransport implements Transport {
     this.target = [options.command, ...options.args].join(' ')
   }
 
+  get programs(): readonly number[] {
+    return [...this.#channels].flatMap(({ pid }) => pid ?? [])
+  }
+
   open(): Promise<Channel> {
     const start = this.#options
     const { command, env, cwd } = start
