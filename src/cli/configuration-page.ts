@@ -99,6 +99,10 @@ const VARIABLES: readonly (readonly [names: readonly string[], what: string])[] 
     ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'],
     'Proxies for everything that goes out over https:// and http://, and hosts that need none; also in lower case. See operations.md.',
   ],
+  [
+    ['MCP_BRIDGE_HEALTH_FILE'],
+    'File into which the bridge writes the time every two seconds while it serves, for the health check of the image. Default: none; in the image /dev/shm/mcp-bridge-health.',
+  ],
   [['NO_COLOR', 'TERM'], 'Whether "tail" and "replay" use colours: not with NO_COLOR, and not if TERM is "dumb".'],
   [
     ['APPDATA', 'LOCALAPPDATA'],
