@@ -73,9 +73,14 @@ export class Capacity {
    * is connected. `clients`: those of this session; with `gone`, the last one has left.
    */
   readonly idleLimit = (principal: string, clients: SessionClients): number | undefined => {
-    const { idle, reuse } = this.#options.timeouts
     if (this.#isProgram && (clients === 'here' || this.#ofAnySession.heldBy(principal) > 0)) return undefined
-    return clients === 'gone' && reuse !== undefined ? Math.min(reuse, idle ?? reuse) : idle
+    return clients === 'gone' ? this.spareLimit : this.#options.timeouts.idle
+  }
+
+  /** Milliseconds after which a session ends that no client has any more, whoever else is connected; undefined if it does not. */
+  get spareLimit(): number | undefined {
+    const { idle, reuse } = this.#options.timeouts
+    return reuse === undefined ? idle : Math.min(reuse, idle ?? reuse)
   }
 
   /** Whether a session is a spare: the next equal client of its principal may take it over. */

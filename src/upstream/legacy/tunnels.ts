@@ -90,7 +90,7 @@ export class Tunnels {
         return this.spare ? this.spare.since : this.tunnel?.idleSince
       },
       get idleLimit() {
-        return this.spare && capacity.idleLimit(principal, 'gone')
+        return this.spare && capacity.spareLimit
       },
       get isSpare() {
         return this.spare?.since !== undefined
