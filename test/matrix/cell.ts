@@ -6,6 +6,9 @@ import type { ClientKind, ClientPlan } from './clients.js'
 import type { Reached, ServerKind, TestServer } from './servers.js'
 import { type Pair, toldCapabilities } from './told.js'
 
+/** Milliseconds for which the bridge keeps what a client has left for the next one. */
+export const REUSE = 1_000
+
 export interface Cell {
   pair: Pair & { client: ClientKind; server: ServerKind }
   server: TestServer

@@ -1,7 +1,7 @@
 /** How a client and a server come to know each other, and how they part. */
 import type { Test } from 'tap'
 import { until } from '../support/eventually.js'
-import { type Cell, only, paramsOf, resultOf, SCRIPTED } from './cell.js'
+import { type Cell, only, paramsOf, REUSE, resultOf, SCRIPTED } from './cell.js'
 import { ASKED, INFO, type Json } from './client.js'
 import type { ClientPlan } from './clients.js'
 import { crosses, type Pair, sharesSubscription, toldCapabilities, toldOffer } from './told.js'
@@ -66,12 +66,26 @@ function isOurs({ clientInfo }: Json): boolean {
   return (clientInfo as Json)['name'] === INFO.name
 }
 
+/** Whether a number has been the same for longer than what clients leave is kept. */
+function unchanged(count: () => number): () => boolean {
+  let last = Number.NaN
+  let since = Date.now()
+  return () => {
+    const now = count()
+    if (now !== last) since = Date.now()
+    last = now
+    return Date.now() - since > 2 * REUSE + 1_000
+  }
+}
+
 /** A client that goes leaves nothing behind at the server that only it had a use for. */
 export async function end(t: Test, cell: Cell): Promise<void> {
   const { server } = cell
   const isLegacy = cell.client.era === 'legacy'
   // Some of what is there for a client is there only a moment after it.
   if (isLegacy) await until(() => server.open() > 0, 'something is open')
+  // What earlier clients have left ends a moment later.
+  if (isLegacy) await until(unchanged(server.open), 'nothing opens or ends')
   const shares = sharesSubscription(cell.pair)
   const before = shares ? 0 : server.open()
   const client = await cell.connect()

@@ -64,12 +64,13 @@ function complaintsOf(revision: SchemaRevision, { message, headers, session }: R
     ...(headers && isOpening && headers['mcp-protocol-version'] !== undefined
       ? ['a version before the handshake']
       : []),
-    ...problems(revision, definitionOf(message), message),
+    ...problems(revision, definitionOf(revision, message), message),
   ]
 }
 
-function definitionOf({ method, id }: Json): string {
-  if (method === undefined) return 'JSONRPCResponse'
+function definitionOf(revision: SchemaRevision, { method, id, error }: Json): string {
+  // Until 2025-06-18 the definition of a response is that of a result alone.
+  if (method === undefined) return error !== undefined && revision < '2025-11-25' ? 'JSONRPCError' : 'JSONRPCResponse'
   return DEFINITIONS[String(method)] ?? (id === undefined ? 'JSONRPCNotification' : 'JSONRPCRequest')
 }
 

@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import type { BridgeContext } from '../../src/bridge/context.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
-import { type Cell, foreignTo, type Scenario } from './cell.js'
+import { type Cell, foreignTo, REUSE, type Scenario } from './cell.js'
 import type { Client } from './client.js'
 import { type ClientKind, connect, type Reachable } from './clients.js'
 import { byStream, type Recorded, received } from './recording.js'
@@ -40,7 +40,8 @@ export async function runPair(
   { settings = {}, entry = {}, context = {}, path, headers = {} }: Configured = {},
 ): Promise<{ outcomes: Outcome[]; recorded: Recorded }> {
   const server = await pair.server.start(t)
-  const started = await startBridge(t, { ...server.entry, ...entry }, settings, context)
+  // What a client leaves is given to the next one; in the last scenario nobody follows.
+  const started = await startBridge(t, { ...server.entry, ...entry }, { timeouts: { reuse: REUSE }, ...settings }, context)
   const url = path === undefined ? started.url : new URL(path, started.url).href
   const between: Between = { pair, server, bridge: { ...started, url, headers }, toClients: {} }
   const outcomes: Outcome[] = []
