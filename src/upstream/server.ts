@@ -9,7 +9,7 @@ import { type ReceivedTrace, type TraceContext, withReceived, withTrace } from '
 import type { LegacyRoute, Relayed, Upstream } from '../protocol/upstream.js'
 import type { Signal } from '../time/hang-up.js'
 import { Capacity } from './capacity.js'
-import { Detection, type Failure } from './era/detection.js'
+import { Detection, type ServerFailure } from './era/detection.js'
 import { SharedVerdicts } from './era/shared-verdicts.js'
 import { starting } from './era/starting.js'
 import type { Verdict } from './era/verdict.js'
@@ -89,7 +89,7 @@ export class Server implements Upstream {
   }
 
   /** The last failure of the server, also if it has worked since; undefined if there was none. */
-  get lastFailure(): Failure | undefined {
+  get lastFailure(): ServerFailure | undefined {
     return this.#detection.lastFailure
   }
 

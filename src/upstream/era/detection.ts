@@ -45,7 +45,7 @@ export interface DetectionOptions {
 }
 
 /** A failure of a server: when, in milliseconds since 1970, and why, in one line. */
-export interface Failure {
+export interface ServerFailure {
   at: number
   why: string
 }
@@ -71,7 +71,7 @@ export class Detection {
   #ignoresShared = false
   #failures = 0
   #down: { until: number; fault: Fault } | undefined
-  #lastFailure: Failure | undefined
+  #lastFailure: ServerFailure | undefined
   #closed = false
 
   constructor(options: DetectionOptions) {
@@ -90,7 +90,7 @@ export class Detection {
   }
 
   /** The last failure of the server, also if it has worked since; undefined if there was none. */
-  get lastFailure(): Failure | undefined {
+  get lastFailure(): ServerFailure | undefined {
     return this.#lastFailure
   }
 
