@@ -41,7 +41,12 @@ export async function runPair(
 ): Promise<{ outcomes: Outcome[]; recorded: Recorded }> {
   const server = await pair.server.start(t)
   // What a client leaves is given to the next one; in the last scenario nobody follows.
-  const started = await startBridge(t, { ...server.entry, ...entry }, { timeouts: { reuse: REUSE }, ...settings }, context)
+  const started = await startBridge(
+    t,
+    { ...server.entry, ...entry },
+    { timeouts: { reuse: REUSE }, ...settings },
+    context,
+  )
   const url = path === undefined ? started.url : new URL(path, started.url).href
   const between: Between = { pair, server, bridge: { ...started, url, headers }, toClients: {} }
   const outcomes: Outcome[] = []
