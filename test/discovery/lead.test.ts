@@ -88,9 +88,7 @@ async function bridgeOf(t: Test, address: string) {
   })
   const upstream: Upstream = {
     handle: compose(server.handle, quarantine.policy),
-    notify: (notice) => {
-      if (quarantine.open) server.notify(notice)
-    },
+    notify: (notice) => (quarantine.open ? server.notify(notice) : undefined),
     // Whatever both speak, what is not trusted is not passed on as it is.
     legacyRoute: async () => 'translate',
   }
