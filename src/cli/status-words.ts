@@ -1,4 +1,5 @@
 /** The state of a bridge in words, for `mcp-bridge status`: a line about the bridge, and a table of its servers and groups. */
+import { mebibytes } from '../texts/mebibytes.js'
 import { printable } from '../texts/printable.js'
 import type { AskedBridge, Reported } from './status-answer.js'
 
@@ -97,10 +98,6 @@ function aboutOthers({ redis, issuers = {} }: Reported): string[] {
 function lastErrorIn(error: { at: string; why: string } | undefined, now: number): string | undefined {
   if (!error || Number.isNaN(Date.parse(error.at))) return undefined
   return `last error ${spanOf(now - Date.parse(error.at))} ago: ${error.why}`
-}
-
-function mebibytes(bytes: number): string {
-  return `${Math.round(bytes / 1024 / 1024)} MiB`
 }
 
 /** A span of milliseconds in its largest whole unit. */

@@ -6,6 +6,7 @@ import type { SessionCounts } from '../inspect/open-sessions.js'
 import type { ProcessNow, ServerNow, ServerView } from '../inspect/server-views.js'
 import type { SessionView } from '../inspect/session-views.js'
 import { clock, duration, lossOf, shown } from '../inspect/words.js'
+import { mebibytes } from '../texts/mebibytes.js'
 import { Advised } from './documented.js'
 import { lookAtServers } from './feed.js'
 import { whyNothing } from './nothing.js'
@@ -178,10 +179,6 @@ function programsIn(now: ServerNow | undefined): string | undefined {
   if (now?.programs === undefined) return undefined
   const bytes = now.memory === undefined ? '' : `, ${mebibytes(now.memory)}`
   return `${now.programs} running${bytes}`
-}
-
-function mebibytes(bytes: number): string {
-  return `${Math.round(bytes / 1024 / 1024)} MiB`
 }
 
 /** The process of the bridge. */
