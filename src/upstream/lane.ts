@@ -119,6 +119,14 @@ export function learn(lane: Lane, bytes: number): void {
   lane.mostBlocking = Math.min(2 * lane.mostBlocking, PROVEN)
 }
 
+/** Notes how long an answer is that is still arriving: at least so long. */
+export function learnArriving(lane: Lane, bytes: number): void {
+  if (!isLarge(bytes) || bytes <= lane.large) return
+  lane.large = bytes
+  lane.mostOpen = Math.min(lane.mostOpen, Math.max(1, Math.floor(ROOM / bytes)))
+  lane.mostBlocking = Math.min(lane.mostBlocking, lane.mostOpen)
+}
+
 /** The name of the tool or prompt. Names alone make lanes, because there may be any number of URIs and tasks. */
 export function nameIn(params: Params | undefined): string | undefined {
   const name = typeof params === 'object' ? value(params, 'name') : undefined

@@ -47,6 +47,7 @@ import { Exchange, type ExchangePeer } from './exchange.js'
 import { errorIn } from './failure.js'
 import { HangDetector } from './hang-detector.js'
 import { InvalidMessages } from './invalid-messages.js'
+import { learnArriving } from './lane.js'
 import { ASK_WITHIN } from './lanes.js'
 import type { Owner } from './owner.js'
 import type { PossibleCallers } from './possible-callers.js'
@@ -348,6 +349,11 @@ export class Peer implements Receiver, ExchangePeer {
     if (call && answered) this.hasServed = true
     this.lastUsed = performance.now()
     this.owner.released?.(exchange)
+  }
+
+  arriving(exchange: number, bytes: number): void {
+    const turn = this.#exchanges.get(exchange)?.turn
+    if (turn) learnArriving(turn.lane, bytes)
   }
 
   isWaiting(exchange: number): boolean {

@@ -90,6 +90,8 @@ export interface Receiver {
    * `http` is the head of the response that contains it.
    */
   receive(bytes: readonly Uint8Array[], exchange: number | undefined, http?: HttpHead): void
+  /** A part of a message has arrived, which may be the answer in this exchange: so many bytes of it so far. */
+  arriving?(exchange: number, bytes: number): void
   /** A message was dropped for lack of memory, or as `why` says; this is its outline. `exchange` as in `receive`. */
   dropped(outline: Outline, exchange: number | undefined, why?: ChannelError): void
   /** A message that begins with these bytes has stayed incomplete for too long. The call that it answers fails. */

@@ -412,6 +412,10 @@ class Reading extends HangUp implements Reader {
     if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(() => this.#end(), AFTER_ANSWER)
   }
 
+  onPart(bytes: number): void {
+    if (this.exchange !== undefined) this.#receiver?.arriving?.(this.exchange, bytes)
+  }
+
   readingOver(): void {
     clearTimeout(this.#over)
     // A deleted entry of a Map may be kept for long (see `OpenSet`): it must not keep the request.

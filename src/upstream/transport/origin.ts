@@ -82,6 +82,8 @@ export interface Reader {
   /** Opens what takes a body of the kind `passed`. Such an answer is there as soon as its head. */
   onBody?(flow: BodyFlow): BodySink
   onEvent?(event: SseEvent, decoder: SseDecoder): void
+  /** So many bytes of a message have arrived, and it is not whole. Not called for small ones. */
+  onPart?(bytes: number): void
 }
 
 const DEFAULTS = {
@@ -397,6 +399,7 @@ class Answering implements Dispatcher.DispatchHandler {
   /** Reserves `bytes` in total. Returns whether there is memory for them. */
   #hasRoom(bytes: number): boolean {
     if (bytes <= SMALL && !this.#reservation) return true
+    this.#reader.onPart?.(bytes)
     this.#reservation ??= this.#origin.memory.reserve(this.#principal, SMALL)
     return this.#reservation.resize(bytes) === undefined
   }
