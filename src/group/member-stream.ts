@@ -3,7 +3,7 @@
 import { isRefusedForGood, Resubscriber } from '../listening/resubscriber.js'
 import type { Call, CallLog, Final, Tell, Told } from '../protocol/call.js'
 import { paramsOf, type SubscriptionFilter } from '../protocol/subscriptions.js'
-import { isEmpty, type Payload } from '../rpc/splice.js'
+import { EMPTY, isEmpty, type Payload } from '../rpc/splice.js'
 import type { HangUp } from '../time/hang-up.js'
 import type { Member } from './member.js'
 
@@ -21,7 +21,7 @@ export interface MemberStreamOptions {
 const REOPEN = { first: 1_000, most: 30_000 }
 
 export class MemberStream {
-  /** The first acknowledgement of the server; undefined if it was unreachable. */
+  /** The first acknowledgement of the server, empty if it refuses subscriptions; undefined if it was unreachable. */
   readonly agreed: Promise<Payload | undefined>
   readonly #options: MemberStreamOptions
   readonly #subscription: Resubscriber
@@ -52,8 +52,9 @@ export class MemberStream {
 
   open(): void {
     this.#open().catch((error: unknown) => {
-      this.#settle(undefined)
-      if (this.#stopped || isRefusedForGood(error)) return
+      const isRefused = isRefusedForGood(error)
+      this.#settle(isRefused ? EMPTY : undefined)
+      if (this.#stopped || isRefused) return
       this.#isGone = true
       this.#subscription.retry()
     })

@@ -2,7 +2,7 @@
 import { isOneSlipApart } from '../texts/typo.js'
 import { inTurns } from '../time/in-turns.js'
 import type { ToolIndex } from './tool-index.js'
-import { type AskedWord, askedIn, othersFor } from './words.js'
+import { type AskedWord, askedIn, isTableWord, othersFor, stemOf, tableWords } from './words.js'
 
 /** A tool: the number of its index, and its position there. */
 export interface Hit {
@@ -19,6 +19,8 @@ const SHORTEST_MISSPELT = 4
 const SAME_MEANING = 0.6
 const BEGINNING = 0.5
 const MISSPELT = 0.6
+/** The same of a word that is the beginning of another one: `fiel` may be `field`, or a slip for `file`. */
+const PERHAPS_MISSPELT = 0.4
 /** How soon a word that occurs more often counts no more (k1 of BM25). */
 const SATURATION = 1.2
 
@@ -45,20 +47,30 @@ export async function ranked(indexes: readonly ToolIndex[], question: string, li
 /** By word of a question the stems that it may mean, and how sure that is. */
 async function meant(indexes: readonly ToolIndex[], asked: readonly AskedWord[]): Promise<Map<string, number>[]> {
   const all = asked.map(({ stem }) => new Map(othersFor(stem).map((other) => [other, SAME_MEANING])).set(stem, 1))
-  const isKnown = asked.map(() => false)
+  const isKnown = asked.map(({ word }) => isTableWord(word))
+  const begins = asked.map(() => false)
   await eachWord(indexes, (_, known) => {
     for (const [i, { stem }] of asked.entries()) {
-      if (known !== stem && (stem.length < SHORTEST_BEGINNING || !known.startsWith(stem))) continue
-      isKnown[i] = true
-      if (!all[i]?.has(known)) all[i]?.set(known, BEGINNING)
+      if (known === stem) isKnown[i] = true
+      else if (stem.length >= SHORTEST_BEGINNING && known.startsWith(stem)) {
+        begins[i] = true
+        if (!all[i]?.has(known)) all[i]?.set(known, BEGINNING)
+      }
     }
   })
   const isMisspelt = asked.map(({ word }, i) => !isKnown[i] && word.length >= SHORTEST_MISSPELT)
   if (!isMisspelt.includes(true)) return all
+  const sureness = begins.map((one) => (one ? PERHAPS_MISSPELT : MISSPELT))
+  const add = (i: number, stem: string, sure: number) => all[i]?.set(stem, Math.max(all[i]?.get(stem) ?? 0, sure))
   await eachWord(indexes, (written, known) => {
     for (const [i, { word }] of asked.entries())
-      if (isMisspelt[i] && isOneSlipApart(written, word)) all[i]?.set(known, MISSPELT)
+      if (isMisspelt[i] && isOneSlipApart(written, word)) add(i, known, sureness[i] as number)
   })
+  // No tool may have the right word, but one with the same meaning.
+  for (const [i, { word }] of asked.entries())
+    for (const written of isMisspelt[i] ? tableWords() : [])
+      if (isOneSlipApart(written, word))
+        for (const other of othersFor(stemOf(written))) add(i, other, SAME_MEANING * (sureness[i] as number))
   return all
 }
 

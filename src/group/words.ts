@@ -129,8 +129,19 @@ export function othersFor(stem: string): string[] {
   return [...(tables().meanings.get(stem) ?? [])].filter((other) => other !== stem)
 }
 
+/** The words that have others with the same meaning, as they are written. */
+export function tableWords(): ReadonlySet<string> {
+  return tables().written
+}
+
+/** Whether a word is spelled as one of the tables. */
+export function isTableWord(word: string): boolean {
+  return tables().written.has(word)
+}
+
 /** Both tables, by stems. */
 interface Tables {
+  written: ReadonlySet<string>
   empty: ReadonlySet<string>
   meanings: ReadonlyMap<string, ReadonlySet<string>>
 }
@@ -142,6 +153,7 @@ function tables(): Tables {
   const meanings = new Map<string, Set<string>>()
   for (const row of SAME_MEANING.map(stemsIn))
     for (const stem of row) meanings.set(stem, new Set([...(meanings.get(stem) ?? []), ...row]))
-  read = { empty: new Set(stemsIn(EMPTY_WORDS)), meanings }
+  const written = new Set(SAME_MEANING.flatMap((row) => wordsIn(row)))
+  read = { written, empty: new Set(stemsIn(EMPTY_WORDS)), meanings }
   return read
 }

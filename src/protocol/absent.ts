@@ -4,36 +4,23 @@
  */
 import { type Message, type Notification, parseMessage, type Request, type Response } from '../rpc/message.js'
 import { cut, type JsonSource, sourceOf } from '../rpc/source.js'
-import { type Edits, edit, has, objectIn, opens, type Payload, parseSource, raw, write } from '../rpc/splice.js'
-import { PROGRESS_TOKEN } from './meta.js'
-import { LISTS } from './methods.js'
+import {
+  edit,
+  has,
+  keys,
+  mapElements,
+  objectIn,
+  opens,
+  type Payload,
+  parseSource,
+  raw,
+  type Value,
+  write,
+} from '../rpc/splice.js'
+import { OF_ANSWER, OF_METHODS, OF_PARAMS, OF_PERSON, type OptionalMembers } from './optional-members.js'
 
-/** Names of members that may be absent. */
-interface Optional {
-  values?: readonly string[]
-  /** Those that are objects: an empty list counts as absent, too. */
-  objects?: readonly string[]
-}
-
-const CURSOR: Optional = { values: ['cursor'] }
-/** In the params of each method, beside `_meta`. */
-const OPTIONAL: Readonly<Record<string, Optional>> = {
-  ...Object.fromEntries([...LISTS.keys(), 'tasks/list', 'skills/list'].map((method) => [method, CURSOR])),
-  'resources/directory/read': CURSOR,
-  'tools/call': { objects: ['arguments', 'task'] },
-  'prompts/get': { objects: ['arguments'] },
-  'completion/complete': { objects: ['context'] },
-  'notifications/cancelled': { values: ['reason'] },
-  'notifications/progress': { values: ['total', 'message'] },
-}
-const META: Optional = { objects: ['_meta'] }
-const OF_META: Optional = { values: [PROGRESS_TOKEN] }
-const OF_CONTEXT: Optional = { objects: ['arguments'] }
-const OF_CLIENT_INFO: Optional = { values: ['title', 'description', 'websiteUrl', 'icons'] }
-/** In answers to the questions of servers; and to those for a person, whose content is an object. */
-const OF_ANSWER: Optional = { values: ['content', 'stopReason'] }
-const OF_PERSON: Optional = { objects: ['content'] }
-const CAPABILITIES = ['experimental', 'roots', 'sampling', 'elicitation', 'tasks', 'extensions'] as const
+/** Most members of an object with any names, such as the arguments of a prompt, that are looked at. */
+const MAX_NAMED = 200
 
 /** How such a member may look in the text of a message. */
 export const LOOKS_ABSENT = /null|\[\s*\]/
@@ -87,45 +74,53 @@ function textOf(message: Message): string {
 }
 
 function inParams(method: string, params: Payload): Payload {
-  let left = inMeta(params)
-  if (Object.hasOwn(OPTIONAL, method)) left = without(left, OPTIONAL[method] as Optional)
-  if (method === 'completion/complete') return inside(left, 'context', (context) => without(context, OF_CONTEXT))
-  if (method !== 'initialize') return left
-  left = inside(left, 'clientInfo', (info) => without(info, OF_CLIENT_INFO))
+  const left = without(params, OF_PARAMS)
+  const all = Object.hasOwn(OF_METHODS, method) ? without(left, OF_METHODS[method] as OptionalMembers) : left
   // They are required.
-  if (isAbsent(left, 'capabilities', true)) return edit(left, { capabilities: '{}' })
-  return inside(left, 'capabilities', (declared) => edit(without(declared, { values: CAPABILITIES }), lists(declared)))
+  return method === 'initialize' && isAbsent(all, 'capabilities', true) ? edit(all, { capabilities: '{}' }) : all
+}
+
+/** An answer to a question. One for a person has an action. */
+function inAnswer(result: Payload): Payload {
+  return without(result, has(result, 'action') ? OF_PERSON : OF_ANSWER)
+}
+
+function without(payload: Payload, optional: OptionalMembers): Payload {
+  const { values = [], objects = [], declared = [], inside, each, all } = optional
+  const changed: Record<string, Value | undefined> = {}
+  for (const [name, members] of Object.entries(inside ?? {})) {
+    const inner = objectIn(payload, name)
+    const left = inner && without(inner, members)
+    if (left !== inner) changed[name] = left
+  }
+  for (const [name, members] of Object.entries(each ?? {})) {
+    const list = mapElements(payload, name, (element) => without(element, members))
+    if (list) changed[name] = list
+  }
+  for (const name of values) if (isAbsent(payload, name)) changed[name] = undefined
+  for (const name of objects) if (isAbsent(payload, name, true)) changed[name] = undefined
+  for (const name of declared) if (isAbsent(payload, name, true)) changed[name] = declaredAs(payload, name)
+  const left = edit(payload, changed)
+  return all ? ofAll(left, all) : left
+}
+
+/** An object whose members have any names. */
+function ofAll(payload: Payload, all: NonNullable<OptionalMembers['all']>): Payload {
+  const names = keys(payload)
+  if (names.length > MAX_NAMED) return payload
+  if (all !== 'answers') return without(payload, { [all]: names })
+  const changed: Record<string, Payload> = {}
+  for (const name of names) {
+    const answer = objectIn(payload, name)
+    const left = answer && inAnswer(answer)
+    if (left && left !== answer) changed[name] = left
+  }
+  return edit(without(payload, { values: names }), changed)
 }
 
 /** A capability in the form of an empty list is declared. */
-function lists(capabilities: Payload): Edits {
-  const named = CAPABILITIES.filter((name) => opens(capabilities, name) === '[' && isAbsent(capabilities, name, true))
-  return Object.fromEntries(named.map((name) => [name, '{}']))
-}
-
-function inAnswer(result: Payload): Payload {
-  return without(inMeta(result), has(result, 'action') ? OF_PERSON : OF_ANSWER)
-}
-
-function inMeta(payload: Payload): Payload {
-  return without(
-    inside(payload, '_meta', (meta) => without(meta, OF_META)),
-    META,
-  )
-}
-
-function inside(payload: Payload, name: string, change: (inner: Payload) => Payload): Payload {
-  const inner = objectIn(payload, name)
-  const changed = inner && change(inner)
-  return changed === inner ? payload : edit(payload, { [name]: changed })
-}
-
-function without(payload: Payload, { values = [], objects = [] }: Optional): Payload {
-  const names = [
-    ...values.filter((name) => isAbsent(payload, name)),
-    ...objects.filter((name) => isAbsent(payload, name, true)),
-  ]
-  return names.length === 0 ? payload : edit(payload, Object.fromEntries(names.map((name) => [name, undefined])))
+function declaredAs(payload: Payload, name: string): Value | undefined {
+  return opens(payload, name) === '[' ? '{}' : undefined
 }
 
 function isAbsent(payload: Payload, name: string, isObject = false): boolean {

@@ -3,8 +3,8 @@ import { edit, mapElements, objectIn, type Payload, textUnder } from '../rpc/spl
 import { hasOwnKeys, unlessEmpty, withoutOwnKeys } from './meta.js'
 import { LISTS, methodTraits } from './methods.js'
 
-/** Whether a text may have such a name or key. Letters may be written as escapes. */
-const MAY_HAVE = /bridge|\\u/i
+/** Whether a text may have such a name or key. Letters may be written as escapes, or be others that look the same. */
+const MAY_HAVE = /bridge|\\u|[^\s -~]/i
 
 /** A list under `key` of a server's result. */
 export function withoutReserved(result: Payload, key: string): Payload {
@@ -38,7 +38,8 @@ export function endedTask(task: Payload): Payload {
   return result && meta ? edit(task, { result: edit(result, { _meta: unlessEmpty(withoutOwnKeys(meta)) }) }) : task
 }
 
-/** Whether a tool has a name of the bridge, as a group shows it, too. Models get other characters as "_". */
+/** Whether a tool has a name of the bridge, as a group shows it, too, or one that looks the same. Models get other characters as "_". */
 function isReserved(name: string): boolean {
-  return /(?:^|__)mcp_bridge_/.test(name.toLowerCase().replace(/[^a-z0-9]/g, '_'))
+  const seen = name.replace(/\p{Default_Ignorable_Code_Point}/gu, '').normalize('NFKC').toLowerCase()
+  return /(?:^|__)mcp_bridge_/.test(seen.replace(/[^a-z0-9]/g, '_'))
 }

@@ -29,6 +29,12 @@ export function problems(revision: SchemaRevision, definition: string, value: un
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)
 }
 
+/** All definitions of a revision, by their names. */
+export function definitionsOf(revision: SchemaRevision): Record<string, unknown> {
+  const schema = load(revision).getSchema(revision)?.schema as Record<string, Record<string, unknown>>
+  return schema['$defs'] ?? schema['definitions'] ?? {}
+}
+
 /** The examples that the specification gives for a definition of 2026-07-28, as they are written. */
 export function examples(definition: string): { name: string; text: string }[] {
   const examplesFolder = new URL(`2026-07-28/examples/${definition}/`, folder)
