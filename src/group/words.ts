@@ -47,7 +47,7 @@ const SAME_MEANING = [
   'create make new add generate build open',
   'data record row entry',
   'database db',
-  'delete remove erase drop forget destroy uninstall discard rm unset',
+  'delete remove erase drop forget destroy uninstall discard trash rm unset',
   'deploy release publish',
   'detail details describe information info metadata about',
   'directory folder dir',

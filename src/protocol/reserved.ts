@@ -40,6 +40,9 @@ export function endedTask(task: Payload): Payload {
 
 /** Whether a tool has a name of the bridge, as a group shows it, too, or one that looks the same. Models get other characters as "_". */
 function isReserved(name: string): boolean {
-  const seen = name.replace(/\p{Default_Ignorable_Code_Point}/gu, '').normalize('NFKC').toLowerCase()
+  const seen = name
+    .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
+    .normalize('NFKC')
+    .toLowerCase()
   return /(?:^|__)mcp_bridge_/.test(seen.replace(/[^a-z0-9]/g, '_'))
 }

@@ -106,22 +106,25 @@ t.test('does not acknowledge subscriptions that a server refuses', async (t) => 
 })
 
 for (const bareUris of [false, true])
-  t.test(`a resource of a server without subscriptions is not subscribed to (${bareUris ? 'bare' : 'prefixed'})`, async (t) => {
-    const resources = { 'resources/list': { resources: [{ uri: 'x:y' }] } }
-    const refusals = [
-      () => errorOf(-32601, 'Method not found'),
-      () => errorOf(-32602, 'Unknown resource'),
-      () => Promise.reject(new Fault('methodNotFound', 'no')),
-    ]
-    for (const refusal of refusals) {
-      const a = new FakeServer({ ...resources, [LISTEN]: refusal })
-      const b = new FakeServer({ 'resources/list': { resources: [{ uri: 'x:z' }] } })
-      const { group } = groupOf({ a, b }, { bareUris })
-      const uris = bareUris ? ['x:y', 'x:z'] : ['a+x:y', 'x:y', 'b+x:z']
-      const { acknowledged } = await listen(t, group, { resourceSubscriptions: uris, resourcesListChanged: true })
-      t.same(acknowledged, { notifications: { resourceSubscriptions: uris.slice(-1), resourcesListChanged: true } })
-    }
-  })
+  t.test(
+    `a resource of a server without subscriptions is not subscribed to (${bareUris ? 'bare' : 'prefixed'})`,
+    async (t) => {
+      const resources = { 'resources/list': { resources: [{ uri: 'x:y' }] } }
+      const refusals = [
+        () => errorOf(-32601, 'Method not found'),
+        () => errorOf(-32602, 'Unknown resource'),
+        () => Promise.reject(new Fault('methodNotFound', 'no')),
+      ]
+      for (const refusal of refusals) {
+        const a = new FakeServer({ ...resources, [LISTEN]: refusal })
+        const b = new FakeServer({ 'resources/list': { resources: [{ uri: 'x:z' }] } })
+        const { group } = groupOf({ a, b }, { bareUris })
+        const uris = bareUris ? ['x:y', 'x:z'] : ['a+x:y', 'x:y', 'b+x:z']
+        const { acknowledged } = await listen(t, group, { resourceSubscriptions: uris, resourcesListChanged: true })
+        t.same(acknowledged, { notifications: { resourceSubscriptions: uris.slice(-1), resourcesListChanged: true } })
+      }
+    },
+  )
 
 t.test('reopens a broken subscription, and reports everything as changed', async (t) => {
   const [a, b] = [new FakeServer(), new FakeServer()]

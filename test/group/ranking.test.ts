@@ -54,6 +54,24 @@ t.test('finds a tool by words of its name, title, description and arguments', as
   for (const [query, first] of cases) t.equal((await names(query))[0], first, query)
 })
 
+t.test('finds a word with a slip that is the beginning of another one, or that no tool has', async (t) => {
+  const tools = [
+    { name: 'forms__get_field', description: 'A field of a form' },
+    { name: 'files__read_file', description: 'Reads a file' },
+    { name: 'mail__delete', description: 'Deletes a mail' },
+    { name: 'files__ls', description: 'Lists a folder' },
+  ]
+  const slips: [query: string, first: string][] = [
+    ['read a fiel', 'files__read_file'],
+    ['field', 'forms__get_field'],
+    ['remvoe', 'mail__delete'],
+    ['trahs an email', 'mail__delete'],
+    ['driectory', 'files__ls'],
+  ]
+  for (const [query, first] of slips) t.equal((await names(query, 1, tools))[0], first, query)
+  t.same(await names('fiel', 2, tools), ['forms__get_field', 'files__read_file'], 'it may be either')
+})
+
 t.test('bounds the results, and finds nothing for words that no tool has', async (t) => {
   t.equal((await names('file', 1)).length, 1)
   t.equal((await names('github', 50)).length, 3)

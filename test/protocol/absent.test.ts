@@ -55,7 +55,8 @@ class Reading {
       for (const { path: at, value } of this.absent(one, path, within))
         yield { path: at, value: { ...(this.least(whole) as Json), ...(value as Json) } }
     if (whole.items)
-      for (const { path: at, value } of this.absent(whole.items, `${path}/*`, within)) yield { path: at, value: [value] }
+      for (const { path: at, value } of this.absent(whole.items, `${path}/*`, within))
+        yield { path: at, value: [value] }
     const { properties = {}, required = [], additionalProperties: others } = whole
     const named = Object.entries(properties)
     if (typeof others === 'object' && this.#refusesNull(others)) named.push(['any', others])
@@ -137,7 +138,10 @@ t.test('null that has a meaning is passed on', (t) => {
 })
 
 t.test('answers to questions of modern servers have no null in forms', (t) => {
-  const inputResponses = { a: { action: 'accept', content: { name: 'x', age: null } }, b: { roots: [{ uri: 'x:y', name: null }] } }
+  const inputResponses = {
+    a: { action: 'accept', content: { name: 'x', age: null } },
+    b: { roots: [{ uri: 'x:y', name: null }] },
+  }
   const params = { name: 'x', inputResponses, requestState: null }
   t.same(passedOn({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })['params'], {
     name: 'x',
