@@ -14,7 +14,11 @@ const OTHERS: readonly (readonly [pattern: RegExp, meant: string])[] = [
   [/^(?:valkey|tcp):/i, 'begin it with redis://'],
   [/^https?:/i, 'the bridge speaks the protocol of Redis, not HTTP'],
   [/^(?!rediss?:)[^@/]+$/i, 'begin it with redis://, or with rediss:// for TLS'],
+  [/^["'].*["']$/, 'write it without quotes'],
+  [/^[^@]*,/, 'write several addresses as elements of "cluster" or "sentinels"'],
   [/^rediss?:\/\/.*@/i, ENCODED],
+  [/^rediss?:(?!\/\/)/i, 'two slashes follow redis:, as in redis://redis:6379'],
+  [/^rediss?:\/\/[^/]*:/i, 'the port is a number from 1 to 65535, as in redis://redis:6379'],
 ]
 
 /** Options that other libraries read from the query, and what to write. */

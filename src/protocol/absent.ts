@@ -20,7 +20,7 @@ import {
 import { OF_ANSWER, OF_METHODS, OF_PARAMS, OF_PERSON, type OptionalMembers } from './optional-members.js'
 
 /** Most members of an object with any names, such as the arguments of a prompt, that are looked at. */
-const MAX_NAMED = 200
+const MAX_FREE_MEMBERS = 200
 
 /** How such a member may look in the text of a message. */
 export const LOOKS_ABSENT = /null|\[\s*\]/
@@ -107,7 +107,7 @@ function without(payload: Payload, optional: OptionalMembers): Payload {
 /** An object whose members have any names. */
 function ofAll(payload: Payload, all: NonNullable<OptionalMembers['all']>): Payload {
   const names = keys(payload)
-  if (names.length > MAX_NAMED) return payload
+  if (names.length > MAX_FREE_MEMBERS) return payload
   if (all !== 'answers') return without(payload, { [all]: names })
   const changed: Record<string, Payload> = {}
   for (const name of names) {

@@ -40,6 +40,7 @@ const ADVICE: readonly (readonly [words: RegExp, next: string])[] = [
     /\bNOAUTH\b/,
     'Redis requires a password. Write it into the address: redis://:password@host or redis://user:password@host.',
   ],
+  [/AUTH.*(?:without any|no) password/, 'Redis has no password: remove the one in its address, or set one in Redis.'],
   [/\bWRONGPASS\b|invalid (username|password)/, 'Check the user and password in the address of Redis.'],
   [
     /\bDENIED\b|protected mode/,
