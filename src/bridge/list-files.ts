@@ -17,6 +17,7 @@ export interface ListFilesOptions {
   uid?: number
 }
 
+export const NOT_KEPT = 'lists of servers are not kept, or not used'
 const SUFFIX = '.lists'
 const MAX_LIST_FILE_BYTES = 8 * 1024 * 1024
 /** Most files, and their bytes. */
@@ -24,6 +25,14 @@ const MAX_LIST_FILES = 500
 const MAX_LIST_FILES_BYTES = 64 * 1024 * 1024
 /** Milliseconds until the process that writes a file counts as killed. */
 const LOCK_PATIENCE = 500
+/** Milliseconds after which times and sizes of all files are read again: other bridges of the same user write them, too. */
+const LOOK_AGAIN = 3_600_000
+
+/** A file, as it was when it was last looked at. */
+interface KnownFile {
+  at: number
+  bytes: number
+}
 
 export class ListFiles implements ListStore {
   readonly #folder: string
@@ -31,6 +40,9 @@ export class ListFiles implements ListStore {
   readonly #rules: PrivateFileRules
   #hasSaid = false
   #isUnwritable = false
+  /** By name. */
+  #known = new Map<string, KnownFile>()
+  #looked = performance.now()
 
   constructor({ folder, log, uid = process.geteuid?.() ?? -1 }: ListFilesOptions) {
     this.#folder = folder
@@ -42,8 +54,14 @@ export class ListFiles implements ListStore {
     const path = this.#pathOf(key)
     const found = readPrivateFile(path, this.#rules)
     if (found.kind === 'refused') this.#say(path, found.why)
-    if (found.kind !== 'file' || Date.now() - modifiedAt(path) > MAX_KEPT_LISTS) return Promise.resolve(undefined)
-    return Promise.resolve(Buffer.from(found.bytes).toString('utf8'))
+    const isUsable = found.kind === 'file' && Date.now() - modifiedAt(path) <= MAX_KEPT_LISTS
+    if (isUsable) return Promise.resolve(Buffer.from(found.bytes).toString('utf8'))
+    this.#known.delete(key + SUFFIX)
+    return Promise.resolve(undefined)
+  }
+
+  unusable(key: string, why: string): void {
+    this.#say(this.#pathOf(key), why)
   }
 
   async write(key: string, text: string): Promise<void> {
@@ -56,6 +74,7 @@ export class ListFiles implements ListStore {
       if (readPrivateFile(path, this.#rules).kind === 'refused') return
       const lock = { uid: this.#rules.uid, patience: LOCK_PATIENCE }
       await locked(`${path}.lock`, (stillMine) => writePrivateFile(path, bytes, stillMine), lock)
+      this.#known.set(key + SUFFIX, { at: Date.now(), bytes: bytes.length })
       this.#removeOld()
     } catch (error) {
       this.#isUnwritable = true
@@ -68,27 +87,43 @@ export class ListFiles implements ListStore {
   }
 
   #removeOld(): void {
+    const files = this.#files().sort(([, one], [, other]) => other.at - one.at)
+    let bytes = 0
+    for (const [i, [name, file]] of files.entries()) {
+      bytes += file.bytes
+      if (i < MAX_LIST_FILES && bytes <= MAX_LIST_FILES_BYTES && Date.now() - file.at <= MAX_KEPT_LISTS) continue
+      this.#known.delete(name)
+      rmSync(join(this.#folder, name), { force: true })
+    }
+  }
+
+  /** All files. Looks only at those that it does not know. */
+  #files(): [name: string, file: KnownFile][] {
+    const now = performance.now()
+    if (now - this.#looked >= LOOK_AGAIN) {
+      this.#known.clear()
+      this.#looked = now
+    }
     const files = readdirSync(this.#folder)
       .filter((name) => name.endsWith(SUFFIX))
-      .flatMap((name) => {
-        const path = join(this.#folder, name)
-        const stats = statSync(path, { throwIfNoEntry: false })
-        return stats?.isFile() ? { path, at: stats.mtimeMs, bytes: stats.size } : []
+      .flatMap((name): [string, KnownFile][] => {
+        const file = this.#known.get(name) ?? fileAt(join(this.#folder, name))
+        return file ? [[name, file]] : []
       })
-      .sort((one, other) => other.at - one.at)
-    let bytes = 0
-    for (const [i, file] of files.entries()) {
-      bytes += file.bytes
-      if (i >= MAX_LIST_FILES || bytes > MAX_LIST_FILES_BYTES || Date.now() - file.at > MAX_KEPT_LISTS)
-        rmSync(file.path, { force: true })
-    }
+    this.#known = new Map(files)
+    return files
   }
 
   #say(path: string, why: string): void {
     if (this.#hasSaid) return
     this.#hasSaid = true
-    this.#log.warn({ event: 'lists_not_kept', path, why }, 'lists of servers are not kept, or not used')
+    this.#log.warn({ event: 'lists_not_kept', path, why }, NOT_KEPT)
   }
+}
+
+function fileAt(path: string): KnownFile | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats?.isFile() ? { at: stats.mtimeMs, bytes: stats.size } : undefined
 }
 
 function modifiedAt(path: string): number {

@@ -5,7 +5,7 @@ import { MAX_KEPT_LISTS } from '../limits/constants.js'
 import type { Log } from '../log/events.js'
 import type { ListStore } from '../ports/list-store.js'
 import type { SharedStore } from '../ports/replicas.js'
-import { ListFiles } from './list-files.js'
+import { ListFiles, NOT_KEPT } from './list-files.js'
 
 interface Places {
   /** The folder for what the bridge knows of a user; undefined if there is none. */
@@ -18,16 +18,21 @@ interface Places {
 /** Undefined if they are kept in memory only. */
 export function listStoreOf({ lists, listen }: Settings, { folder, log, records }: Places): ListStore | undefined {
   if (lists === 'memory') return undefined
-  if (records) return sharedLists(records)
+  if (records) return sharedLists(records, log)
   if (folder === undefined || (lists === undefined && !isOnThisMachine(parseListen(listen)))) return undefined
   return new ListFiles({ folder: join(folder, 'lists'), log })
 }
 
-function sharedLists(records: Pick<SharedStore, 'recall' | 'remember'>): ListStore {
+function sharedLists(records: Pick<SharedStore, 'recall' | 'remember'>, log: Places['log']): ListStore {
+  let hasSaid = false
   return {
     read: (key) => records.recall('lists', key).catch(() => undefined),
     write: async (key, text) => {
       await records.remember('lists', key, text, MAX_KEPT_LISTS)
+    },
+    unusable(key, why) {
+      if (!hasSaid) log.warn({ event: 'lists_not_kept', path: `lists ${key} in Redis`, why }, NOT_KEPT)
+      hasSaid = true
     },
   }
 }

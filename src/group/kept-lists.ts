@@ -115,7 +115,8 @@ export class KeptLists {
     const end = text.indexOf('\n')
     const body = text.slice(end + 1)
     // Half of a file, or one of somebody else.
-    if (text.slice(0, end) !== digest(key + body)) return
+    if (text.slice(0, end) !== digest(key + body))
+      return this.#options.store.unusable(key, 'it is not as it was written')
     this.#use(person, member, JSON.parse(body) as KeptRecord)
   }
 

@@ -4,4 +4,6 @@ export interface ListStore {
   read(key: string): Promise<string | undefined>
   /** Keeps a text, if there is room. Never rejects. */
   write(key: string, text: string): Promise<void>
+  /** To be called when a text is not as it was written: that is said once. */
+  unusable(key: string, why: string): void
 }

@@ -34,6 +34,7 @@ async function setUp(t: Test, more: object = {}) {
       return async () => {
         bridge.child.kill('SIGTERM')
         await bridge.ended
+        return bridge.stderr()
       }
     },
     lists: join(env.XDG_STATE_HOME, 'mcp-bridge', 'lists'),
@@ -55,6 +56,24 @@ t.test('after a restart the list is whole while no program has answered', async 
   t.same(again?.['tools'], whole?.['tools'])
   t.match(again?.['_meta'], { 'io.github.mcp-bridge/unavailable': [{ server: 'one' }, { server: 'two' }] })
   await stopAgain()
+})
+
+t.test('a damaged record is said once, and replaced', async (t) => {
+  const { start, url, lists } = await setUp(t)
+  const stop = await start()
+  const whole = (await call(url, 'tools/list')).message.result
+  await stop()
+  const files = readdirSync(lists).map((name) => join(lists, name))
+  for (const file of files) writeFileSync(file, readFileSync(file).subarray(0, -1))
+  const stopAgain = await start()
+  t.same((await call(url, 'tools/list')).message.result?.['tools'], whole?.['tools'])
+  const lines = (await stopAgain()).split('\n').filter((line) => line.includes('lists_not_kept'))
+  t.equal(lines.length, 1)
+  t.match(JSON.parse(lines[0] ?? '{}'), { event: 'lists_not_kept', why: 'it is not as it was written' })
+  t.ok(files.includes((JSON.parse(lines[0] ?? '{}') as { path: string }).path))
+  const stopLast = await start()
+  await call(url, 'tools/list')
+  t.notMatch(await stopLast(), /lists_not_kept/)
 })
 
 t.test('with "lists": "memory" nothing is kept', async (t) => {

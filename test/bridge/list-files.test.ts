@@ -59,6 +59,20 @@ t.test('a folder that cannot be written is said once', async (t) => {
   t.equal(lines.length, 1)
 })
 
+t.test('files that others have written count, too, and only unknown ones are looked at', async (t) => {
+  const folder = join(temporaryFolder(t), 'lists')
+  const { files } = filesIn(folder)
+  await files.write('own', 'text')
+  const path = join(folder, 'own.lists')
+  const old = Date.now() / 1_000 - 40 * 86_400
+  utimesSync(path, old, old)
+  await files.write('second', 'text')
+  t.ok(existsSync(path), 'it is known')
+  t.equal(await files.read('own'), undefined)
+  await files.write('third', 'text')
+  t.notOk(existsSync(path), 'it has turned out to be old')
+})
+
 t.test('old files, and the oldest of too many, are removed', async (t) => {
   const folder = join(temporaryFolder(t), 'lists')
   mkdirSync(folder, { mode: 0o700 })

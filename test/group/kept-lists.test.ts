@@ -45,6 +45,8 @@ class Listing extends FakeServer {
 /** A store in memory. */
 class Texts implements ListStore {
   readonly texts = new Map<string, string>()
+  /** Keys of records that were not as they had been written. */
+  readonly unusableKeys: string[] = []
 
   read(key: string): Promise<string | undefined> {
     return Promise.resolve(this.texts.get(key))
@@ -53,6 +55,10 @@ class Texts implements ListStore {
   write(key: string, text: string): Promise<void> {
     this.texts.set(key, text)
     return Promise.resolve()
+  }
+
+  unusable(key: string): void {
+    this.unusableKeys.push(key)
   }
 }
 
@@ -210,6 +216,7 @@ t.test('a broken record, or one of another place, is not used', async (t) => {
     await until(() => a.got('tools/list').length > 0, 'the server is asked')
     go()
     t.same(namesIn(await list), ['a__x', 'b__z'], what)
+    t.same(store.unusableKeys, [key], what)
     group.close()
   }
 })
@@ -232,6 +239,7 @@ t.test('an unchanged list is not kept again', async (t) => {
       writes++
       return store.write(key, text)
     },
+    unusable: (key) => store.unusable(key),
   }
   const group = started(counting, { a: new Listing(['x']) })
   for (let times = 0; times < 5; times++) {
