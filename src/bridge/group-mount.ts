@@ -293,7 +293,12 @@ function memberOf(
   const upstream =
     group === undefined ? mount.upstream : { ...rest, handle: (call: Call) => handle({ ...call, group }) }
   const { lists } = mount.plan
-  return { server: mount.name, prefix, upstream, lists, sleeps, takesPart: () => mount.isTrusted }
+  return {
+    server: mount.name,
+    ...{ prefix, upstream, lists, sleeps },
+    sleepsAfter: () => mount.idleLimit,
+    takesPart: () => mount.isTrusted,
+  }
 }
 
 /** The title of a group without a configured name. */

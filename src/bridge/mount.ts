@@ -206,8 +206,8 @@ export class Mount implements Served {
           ? signIn.legacyRoute(sender, () => this.server.legacyRoute(sender))
           : this.server.legacyRoute(sender)
       },
-      connected: (principal, client) =>
-        this.server.connected(principal, (client && quarantine?.asking(client)) ?? client),
+      connected: (principal, client, maySleep) =>
+        this.server.connected(principal, (client && quarantine?.asking(client)) ?? client, maySleep),
     }
     const relayed = translates ? undefined : this.server.relayed
     const accountOf = signIn && ((requester: Requester) => signIn.for(requester))
@@ -313,6 +313,12 @@ export class Mount implements Served {
     } catch (error) {
       this.#log.debug({ event: 'server_not_published', err: error }, 'server not published: it did not describe itself')
     }
+  }
+
+  /** Milliseconds after which an idle program ends. */
+  get idleLimit(): number {
+    const { idle, clientIdle } = timesOf(this.#settings, this.#settings.server)
+    return idle ?? clientIdle
   }
 
   /** Whether the server was discovered, and is not configured. Only then its trust may change. */

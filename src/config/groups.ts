@@ -6,7 +6,7 @@ import type { Settings } from './schema/schema.js'
 import { isObject } from './value.js'
 
 /** A group of servers, complete. */
-export interface GroupSettings extends Pick<GroupEntry, 'title' | 'instructions' | 'wait' | 'search'> {
+export interface GroupSettings extends Pick<GroupEntry, 'title' | 'instructions' | 'wait' | 'search' | 'start'> {
   name: string
   /** The default group: it has all servers, at the path of `listen`. */
   isImplied: boolean
@@ -59,6 +59,7 @@ function groupOf(name: string, entry: GroupEntry, servers: readonly string[], is
     bareUris: isAlone || entry.resources === 'as-is',
     wait: entry.wait,
     search: entry.search,
+    start: entry.start,
     required: entry.required === true ? members.map(({ server }) => server) : entry.required,
   }
 }

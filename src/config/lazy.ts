@@ -9,16 +9,18 @@ const STARTED_TOGETHER = 5
 
 /** The names of these servers. They are not started for a list, if what they list is known. */
 export function lazyServers(settings: Settings): ReadonlySet<string> {
-  const { mcpServers, listen } = settings
-  const isLocal = isOnThisMachine(parseListen(listen))
-  const lazy = new Set<string>()
-  for (const { members } of groupsOf(settings).values()) {
-    const programs = members.flatMap(({ server }) => {
-      const own = mcpServers[server]
-      return own && isStdio(own) ? [{ server, start: own.start }] : []
-    })
-    const usual = isLocal && programs.length > STARTED_TOGETHER ? 'lazy' : 'eager'
-    for (const { server, start = usual } of programs) if (start === 'lazy') lazy.add(server)
-  }
-  return lazy
+  const isLocal = isOnThisMachine(parseListen(settings.listen))
+  const programs = new Map(
+    Object.entries(settings.mcpServers).flatMap(([name, own]) => (isStdio(own) ? [[name, own] as const] : [])),
+  )
+  const groups = [...groupsOf(settings).values()].map(({ members, start }) => {
+    const servers = members.map(({ server }) => server).filter((server) => programs.has(server))
+    return { start, servers, usual: isLocal && servers.length > STARTED_TOGETHER ? 'lazy' : 'eager' }
+  })
+  const lazy = [...programs].filter(([name, own]) => {
+    const its = groups.filter(({ servers }) => servers.includes(name))
+    const said = own.start ?? its.find(({ start }) => start === 'eager')?.start ?? its.find(({ start }) => start)?.start
+    return its.length > 0 && (said ? said === 'lazy' : its.some(({ usual }) => usual === 'lazy'))
+  })
+  return new Set(lazy.map(([name]) => name))
 }

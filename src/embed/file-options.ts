@@ -93,7 +93,7 @@ export interface ServerOptions {
     startWait?: number
     /** Milliseconds for which a session or program stays after its last client has left, for the next equal client. Less if timeouts.clientGone is less. */
     reuse?: number
-    /** Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP; for a program, timeouts.clientIdle, while no client is connected. */
+    /** Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP; for a program, timeouts.clientIdle, while no client is connected, or with "start": "lazy". */
     idle?: number
     /** Timeout of a request from the server to the client during a call (elicitation, sampling, roots), in milliseconds. Also the longest time that a modern server may keep a legacy client waiting by asking to be called again. */
     answer?: number
@@ -237,6 +237,8 @@ export interface GroupEntry {
   resources?: 'prefix' | 'as-is'
   /** Milliseconds that a list waits for a slow or starting server. After that, the list has what the server listed last, or leaves it out. Default: 500 if the bridge knows a list of the server for the caller, else timeouts.firstList. */
   wait?: number
+  /** "start" of the programs of the group that have none of their own. A program of several groups is eager if one of them says so. Default: see there. */
+  start?: 'eager' | 'lazy'
   /** Servers that have to answer: without one of them, the lists of the group are an error. true for all. */
   required?: true | readonly string[]
   /** List two tools instead of all: search_tools finds tools by words, and call_tool calls them. true, or an object. Default: off. */
@@ -562,7 +564,7 @@ export interface FileOptions {
     startWait?: number
     /** Milliseconds for which a session or program stays after its last client has left, for the next equal client. Less if timeouts.clientGone is less. */
     reuse?: number
-    /** Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP; for a program, timeouts.clientIdle, while no client is connected. */
+    /** Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP; for a program, timeouts.clientIdle, while no client is connected, or with "start": "lazy". */
     idle?: number
     /** Timeout of a request from the server to the client during a call (elicitation, sampling, roots), in milliseconds. Also the longest time that a modern server may keep a legacy client waiting by asking to be called again. */
     answer?: number

@@ -81,7 +81,7 @@ export class Group implements Upstream {
   readonly #search: Search
   readonly #connections: MemberConnections
   readonly #listening = new Set<GroupListening>()
-  readonly #sleepers = new Sleepers()
+  readonly #sleepers = new Sleepers(() => this.#rested())
   /** Servers whose last list or discovery failed, with the reason. */
   readonly #missing = new Map<string, string>()
   readonly #listLog: ListLog
@@ -193,6 +193,7 @@ export class Group implements Upstream {
 
   close(): void {
     this.#asking.close()
+    this.#sleepers.close()
     this.#kept?.close()
     this.#listings.close()
     this.#lists.close()
@@ -203,7 +204,7 @@ export class Group implements Upstream {
   async #send(call: Call, { member, id, params, bare, called }: CallTarget): Promise<Final> {
     const { server, upstream } = member
     const { method, answers } = call
-    if (member.sleeps && this.#sleepers.wake(call, member)) this.#woke(call, member)
+    if (member.sleeps) this.#use(call, member)
     call.log.note(params === call.params ? { server } : { server, ...originalOf(method, id) })
     const belonging = { call, server, name: id }
     const state = answers?.state === undefined ? undefined : this.#states.opened(answers.state, belonging)
@@ -216,6 +217,7 @@ export class Group implements Upstream {
       client: call.client && this.#asked(member, call.client),
     }
     const reply = { ...(await upstream.handle(theirs)), server: this.#identity }
+    if (member.sleeps) this.#use(call, member)
     switch (reply.kind) {
       case 'error':
         return params === call.params
@@ -276,6 +278,10 @@ export class Group implements Upstream {
     }
   }
 
+  #use(call: Call, member: Member): void {
+    if (this.#sleepers.wake(call, member)) this.#woke(call, member)
+  }
+
   /** A caller uses a server that slept: changes are heard from now on, and what is known of it may have changed meanwhile. */
   #woke(call: Call, member: Member): void {
     for (const listening of this.#listening) listening.woke()
@@ -285,6 +291,13 @@ export class Group implements Upstream {
       if (this.#listings.likely(who, member, listing))
         this.#asking.ask(listing, [{ member }], { most: 0 }).catch(() => {})
     }
+  }
+
+  /** Ends subscriptions to the lists of servers that sleep again. Returns whether others may sleep later. */
+  #rested(): boolean {
+    let hasMore = false
+    for (const listening of this.#listening) if (listening.rested()) hasMore = true
+    return hasMore
   }
 
   /** Whether lists for people without a credential need nothing of a server that is started when it is used. */

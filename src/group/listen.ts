@@ -118,6 +118,23 @@ export class GroupListening {
     if (!this.#over) this.#open()
   }
 
+  /**
+   * Ends the subscriptions to the lists of servers that sleep again: an open one would keep their programs. Returns whether others
+   * may sleep later.
+   */
+  rested(): boolean {
+    let hasMore = false
+    for (const [member, stream] of this.#streams) {
+      if (!member.sleeps || !isOfLists(this.#filterFor(member))) continue
+      if (!this.#options.sleeps(member)) hasMore = true
+      else {
+        this.#streams.delete(member)
+        stream.stop()
+      }
+    }
+    return hasMore
+  }
+
   /** To be called when a late answer of a server has arrived. */
   came(): void {
     this.#tellLists()

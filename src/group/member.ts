@@ -10,6 +10,8 @@ export interface Member extends Prefixed {
   readonly lists?: string | undefined
   /** It is started when something of it is used: a list has what is known of it, without asking it. */
   readonly sleeps?: boolean | undefined
+  /** Milliseconds without use after which it sleeps again; by default never. */
+  sleepsAfter?(): number
   /** Whether it is active: a discovered server is inactive until it is trusted. */
   takesPart(): boolean
 }

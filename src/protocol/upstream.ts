@@ -27,9 +27,9 @@ export interface Upstream {
   legacyRoute(sender: Sender): Promise<LegacyRoute>
   /**
    * Counts a connected client of this principal until the returned function is called. Its programs keep running
-   * meanwhile, and servers may ask `client` beside its calls.
+   * meanwhile, unless they may sleep when they are idle, and servers may ask `client` beside its calls.
    */
-  connected?(principal: string, client?: AskedClient): () => void
+  connected?(principal: string, client?: AskedClient, maySleep?: boolean): () => void
 }
 
 /** How to serve a legacy client: `translate` in a session of the bridge, or `connect` it to a session of the server. */

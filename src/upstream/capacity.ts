@@ -8,8 +8,11 @@ import type { Detection } from './era/detection.js'
 import type { ServerOptions } from './options.js'
 import { Starts } from './transport/stdio/starts.js'
 
-/** The clients with sessions that use a session with a server. Stateless clients show nothing of themselves between calls. */
-export type SessionClients = 'here' | 'gone' | 'unknown'
+/**
+ * The clients with sessions that use a session with a server. `idle` while all that are here let it end when it is idle. Stateless
+ * clients show nothing of themselves between calls.
+ */
+export type SessionClients = 'here' | 'idle' | 'gone' | 'unknown'
 
 /** Milliseconds between checks for idle sessions, at most and at least. */
 const SWEEP_EVERY = 30_000

@@ -222,11 +222,11 @@ export class Server implements Upstream {
     return this.#legacy.routes.routeOf(sender)
   }
 
-  connected(principal: string, client?: AskedClient): () => void {
-    const left = this.#capacity.connected(principal, client === undefined)
-    const forget = client && this.#legacy.sessions.connected(client)
+  connected(principal: string, client?: AskedClient, maySleep = false): () => void {
+    const left = maySleep ? undefined : this.#capacity.connected(principal, client === undefined)
+    const forget = client && this.#legacy.sessions.connected(client, maySleep)
     return () => {
-      left()
+      left?.()
       forget?.()
     }
   }

@@ -179,7 +179,7 @@ function below(pid: number): { programs: number; processes: number; memory: numb
 /** Memory that only this process has, and its part of what it shares with others, in bytes. */
 function memoryOf(pid: number): number {
   try {
-    return 1_024 * Number(/^Rss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1])
+    return 1_024 * Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1])
   } catch {
     return 0
   }

@@ -58,6 +58,12 @@ export const groupEntry = z.strictObject({
     .describe(
       'Milliseconds that a list waits for a slow or starting server. After that, the list has what the server listed last, or leaves it out. Default: 500 if the bridge knows a list of the server for the caller, else timeouts.firstList.',
     ),
+  start: z
+    .enum(['eager', 'lazy'])
+    .optional()
+    .describe(
+      '"start" of the programs of the group that have none of their own. A program of several groups is eager if one of them says so. Default: see there.',
+    ),
   required: z
     .union([z.literal(true), z.array(entryName)])
     .default([])

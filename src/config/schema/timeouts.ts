@@ -22,7 +22,7 @@ const serverTimes = {
     'Milliseconds for which a session or program stays after its last client has left, for the next equal client. Less if timeouts.clientGone is less.',
   ),
   idle: milliseconds.describe(
-    'Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP; for a program, timeouts.clientIdle, while no client is connected.',
+    'Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP; for a program, timeouts.clientIdle, while no client is connected, or with "start": "lazy".',
   ),
   answer: z
     .number()

@@ -65,6 +65,8 @@ export class SessionPool<S extends Pooled> {
   readonly #entries = new Map<string, PoolEntry<S>>()
   /** Connected clients with a session of their own, by the key of what they use here. */
   readonly #clients = new Bound({ max: Number.POSITIVE_INFINITY })
+  /** Those of them for which an idle session stays. */
+  readonly #keeping = new Bound({ max: Number.POSITIVE_INFINITY })
   /** Sessions that have left the pool and are being closed. */
   readonly #ending = new Set<S>()
   /** By key: the subscriptions of lost sessions, to renew them in the next session of that key. */
@@ -103,12 +105,16 @@ export class SessionPool<S extends Pooled> {
     }
   }
 
-  /** Notes that a client that uses the sessions of a key is connected, until the returned function is called. */
-  enter(key: string): () => void {
+  /**
+   * Notes that a client that uses the sessions of a key is connected, until the returned function is called. `maySleep`: they may
+   * end meanwhile when they are idle.
+   */
+  enter(key: string, maySleep = false): () => void {
     if (this.#clients.heldBy(key) === 0) for (const entry of this.#usedBy(key)) this.#takeOver(entry)
-    this.#clients.occupy(key)
+    const counts = maySleep ? [this.#clients] : [this.#clients, this.#keeping]
+    for (const count of counts) count.occupy(key)
     return () => {
-      this.#clients.vacate(key)
+      for (const count of counts) count.vacate(key)
       if (this.#clients.heldBy(key) > 0) return
       for (const entry of this.#usedBy(key)) this.#leave(entry)
     }
@@ -250,7 +256,8 @@ export class SessionPool<S extends Pooled> {
   }
 
   #clientsOf({ clients, leftAt }: PoolEntry<S>): SessionClients {
-    if (this.#clients.heldBy(clients) > 0) return 'here'
+    if (this.#keeping.heldBy(clients) > 0) return 'here'
+    if (this.#clients.heldBy(clients) > 0) return 'idle'
     return leftAt === undefined ? 'unknown' : 'gone'
   }
 

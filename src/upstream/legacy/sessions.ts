@@ -94,9 +94,12 @@ export class LegacySessions {
     return this.#options.isolation === 'per-request' ? this.#ofOneCall(session) : session
   }
 
-  /** Notes that a client is connected until the returned function is called: its sessions stay, and it may be asked. */
-  connected(client: AskedClient): () => void {
-    const left = this.#pool.enter(this.#key(client))
+  /**
+   * Notes that a client is connected until the returned function is called: its sessions stay, unless they may sleep when they
+   * are idle, and it may be asked.
+   */
+  connected(client: AskedClient, maySleep: boolean): () => void {
+    const left = this.#pool.enter(this.#key(client), maySleep)
     const forget = this.clients.enter(client)
     return () => {
       forget()
