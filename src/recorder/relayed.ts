@@ -85,7 +85,7 @@ export class RelayedMessages implements RelayedRecorder {
 
   /** A part of an event stream. */
   chunk(bytes: Uint8Array): void {
-    this.#events ??= new SseDecoder(this.#most, { cuts: true })
+    this.#events ??= new SseDecoder(this.#most, 'cut')
     for (const { data, missing = 0 } of this.#events.push(bytes)) {
       if (data.length === 0) continue
       // A notification has its method near its beginning. A large message without one is the answer.

@@ -17,6 +17,8 @@ export interface SseEvent {
   missing?: number
   /** The outline of the data, none of which was kept. */
   dropped?: Outline
+  /** Why it was dropped, if it has more bytes than the limit. */
+  tooLong?: string
 }
 
 const SPACE = 0x20
@@ -36,9 +38,14 @@ export class SseError extends Error {
   override name = 'SseError'
 
   constructor(limit: number) {
-    super(`The server sent an event of more than ${limit} bytes (limits.answerBytes)`)
+    super(tooLong(limit))
   }
 }
+
+const tooLong = (limit: number) => `The server sent an event of more than ${limit} bytes (limits.answerBytes)`
+
+/** What to do with an event that is too long: fail, omit the rest of it, or keep only its outline. */
+type Excess = 'fails' | 'cut' | 'outlined'
 
 /** An event with a JSON text. Raw line breaks, which are legal only between tokens, become spaces. */
 export function encodeEvent(json: Wire, { id, retry }: { id?: string; retry?: number } = {}): Wire {
@@ -64,14 +71,15 @@ export const EVENT_HEADERS = { 'cache-control': 'no-store, no-transform', 'x-acc
 export const KEEP_ALIVE = ': keep-alive\n\n'
 
 /**
- * Decodes an event stream that arrives in chunks. If an event has more than `limit` bytes, throws an SseError; with
- * `cuts`, omits the rest of it instead. Drops an unfinished event at the end of the stream, as the standard requires.
+ * Decodes an event stream that arrives in chunks. If an event has more than `limit` bytes, throws an SseError, unless `excess`
+ * says otherwise. Drops an unfinished event at the end of the stream, as the standard requires.
  */
 export class SseDecoder {
   /** Milliseconds to wait before reconnecting, if the server has set them. */
   retry: number | undefined
   readonly #limit: number
-  readonly #cuts: boolean
+  readonly #excess: Excess
+  #tooLong = false
   /** Bytes of the current event that are omitted. */
   #missing = 0
   /** The beginning of the current line. */
@@ -87,9 +95,9 @@ export class SseDecoder {
   #event = ''
   #id: string | undefined
 
-  constructor(limit = LIMIT, { cuts = false } = {}) {
+  constructor(limit = LIMIT, excess: Excess = 'fails') {
     this.#limit = limit
-    this.#cuts = cuts
+    this.#excess = excess
   }
 
   /** Bytes of the current, incomplete event. */
@@ -145,15 +153,19 @@ export class SseDecoder {
 
   #keep(piece: Uint8Array): void {
     if (piece.length === 0) return
-    if (this.#droppedLine && piece.length <= this.#limit - this.pending) return this.#droppedLine.add(piece)
     const room = this.#limit - this.pending
-    if (piece.length > room && this.#cuts) {
+    const isOver = piece.length > room
+    if (isOver && this.#excess === 'cut') {
       this.#missing += piece.length - room
       if (room > 0) this.#line.push(piece.subarray(0, room))
       return
     }
-    if (piece.length > room) throw new SseError(this.#limit)
-    this.#line.push(piece)
+    if (isOver && this.#excess === 'fails') throw new SseError(this.#limit)
+    if (this.#droppedLine) this.#droppedLine.add(piece)
+    else this.#line.push(piece)
+    if (!isOver) return
+    this.#tooLong = true
+    this.skip()
   }
 
   /** Reads a line. Its field is read from the first piece, so a short first piece is joined with the others. */
@@ -206,10 +218,12 @@ export class SseDecoder {
     if (this.#data || dropped || id !== undefined) {
       const missing = this.#missing
       const event = { event: this.#event || 'message', data: this.#data ?? [] }
-      const more = { ...(missing > 0 && { missing }), ...(dropped && { dropped }) }
+      const excess = dropped && this.#tooLong && { tooLong: tooLong(this.#limit) }
+      const more = { ...(missing > 0 && { missing }), ...(dropped && { dropped }), ...excess }
       events.push({ ...event, ...(id !== undefined && { id }), ...more })
     }
     this.#dropped = undefined
+    this.#tooLong = false
     this.#missing = 0
     this.#data = undefined
     this.#dataLength = 0

@@ -103,12 +103,34 @@ t.test('an event over its bound stops the decoder, whether the event ends or not
   t.throws(() => decode(`data:\n`.repeat(30), [], 20), { name: 'SseError' })
 })
 
+t.test('an outlining decoder keeps only the outline of a large event, and continues', async (t) => {
+  const big = `{"jsonrpc":"2.0","id":7,"result":"${'x'.repeat(1_000)}"}`
+  const stream = new TextEncoder().encode(
+    `data: small\n\nid: 7\ndata: ${big}\n\nevent: ${'e'.repeat(200)}\n\ndata: ${'y'.repeat(60)}\ndata: ${'z'.repeat(60)}\n\n: ${'c'.repeat(500)}\n\ndata: last\n\n`,
+  )
+  for (const size of [1, 7, 100, stream.length]) {
+    const decoder = new SseDecoder(100, 'outlined')
+    const events: SseEvent[] = []
+    for (let at = 0; at < stream.length; at += size) {
+      events.push(...decoder.push(stream.subarray(at, at + size)))
+      t.ok(decoder.kept <= 100 + size)
+    }
+    const kept = events.filter(({ dropped }) => !dropped).map(({ data }) => Buffer.concat(data).toString())
+    t.same(kept, ['small', 'last'], `in pieces of ${size}`)
+    const [one, lines] = events.filter(({ dropped }) => dropped)
+    t.match(one, { id: '7', tooLong: /event of more than 100 bytes/ })
+    t.equal(one?.dropped?.length, big.length)
+    t.match(Buffer.from(one?.dropped?.beginning ?? []).toString(), /^\{"jsonrpc":"2.0","id":7,/)
+    t.equal(lines?.dropped?.length, 121)
+  }
+})
+
 t.test('a truncating decoder leaves out the rest of a large event, reports its size, and continues', async (t) => {
   const stream = new TextEncoder().encode(
     `data: small\n\nid: 7\ndata: ${'x'.repeat(1_000)}\n\ndata: ${'y'.repeat(60)}\ndata: ${'z'.repeat(60)}\n\ndata: last\n\n`,
   )
   for (const size of [1, 7, 100, stream.length]) {
-    const decoder = new SseDecoder(100, { cuts: true })
+    const decoder = new SseDecoder(100, 'cut')
     const events: SseEvent[] = []
     for (let at = 0; at < stream.length; at += size) events.push(...decoder.push(stream.subarray(at, at + size)))
     t.equal(events.length, 4, `in pieces of ${size}`)

@@ -7,6 +7,7 @@ import type { SdkTransport } from '../../src/embed/options.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { initialize, LegacyClient } from '../support/legacy-client.js'
+import { LegacySse } from '../support/legacy-sse.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { type Answer, call, envelope } from '../support/modern.js'
 import { openPipe } from '../support/pipe.js'
@@ -48,6 +49,49 @@ t.test('a program that never ends its line is ended', async (t) => {
   const { url } = await startBridge(t, bulkyStdio('legacy'), settings)
   const answer = await call(url, 'tools/call', bulk(40 * LIMIT))
   t.match(answer.message.error, { message: /wrote a line without an end/ })
+})
+
+const TOO_LONG_EVENT = {
+  message: /sent an event of more than 100000 bytes \(limits\.answerBytes\)/,
+  data: { outcome: 'unknown' },
+}
+
+t.test('a long event of a server over HTTP+SSE fails its own call alone', async (t) => {
+  const legacy: LegacySse = await LegacySse.start(t, {
+    override: ({ message }, response) => {
+      const { id, method, params } = message as {
+        id: unknown
+        method?: string
+        params?: { arguments?: { bytes?: number } }
+      }
+      const bytes = params?.arguments?.bytes
+      if (method !== 'tools/call' || bytes === undefined) return false
+      response.writeHead(202).end()
+      const content = [{ type: 'text', text: 'x'.repeat(bytes) }]
+      if (bytes > 0)
+        legacy.push({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: content } })
+      legacy.push({ jsonrpc: '2.0', id, result: { content } })
+      return true
+    },
+  })
+  const limits = { answerBytes: LIMIT }
+  const mcpServers = { it: { url: legacy.url, type: 'sse' }, other: legacyStdio(t).server }
+  const { url, bridge, log } = await startBridge(t, {}, { ...settings, limits, mcpServers, groups: { all: {} } })
+  const at = new URL('/it/mcp', url).href
+  const client = await LegacyClient.open(at)
+  const long = { name: 'echo', arguments: { bytes: 3 * LIMIT } }
+  const ways: Record<string, (params: typeof long) => Promise<Answer>> = {
+    'a modern client': (params) => call(at, 'tools/call', params),
+    'a client of a group': ({ name, ...params }) =>
+      call([...bridge.groupUrls.values()][0] ?? '', 'tools/call', { ...params, name: `it__${name}` }),
+    'a legacy client': (params) => client.call(params.name, params.arguments),
+  }
+  for (const [what, called] of Object.entries(ways)) {
+    t.match((await called(long)).message, { error: TOO_LONG_EVENT }, what)
+    t.match((await called({ name: 'echo', arguments: { bytes: 0 } })).message, { result: { content: [{}] } }, what)
+  }
+  t.notOk(log.some(({ why }) => String(why).includes('closed the stream')))
+  t.equal(legacy.received.filter(({ method }) => method === 'GET').length, legacy.streams, 'no stream has ended')
 })
 
 t.test('a long message of a server in this process fails its own call alone', async (t) => {

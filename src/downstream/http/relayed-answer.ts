@@ -154,7 +154,7 @@ export function awaitFirst(
   events: Readable,
   then: (error: Error | undefined, answer: Response | undefined, events: Readable) => void,
 ): void {
-  const decoder = new SseDecoder(READ_FIRST, { cuts: true })
+  const decoder = new SseDecoder(READ_FIRST, 'cut')
   let answer: Response | undefined
   const hasFirst = (chunk: Buffer) => {
     // Most answers are results.
@@ -268,7 +268,7 @@ export class UnansweredCalls {
   /** `limit`: most bytes of an event. The stream is ended at a larger one. */
   constructor(ids: readonly Id[], limit: number) {
     this.#left = new Map(ids.map((id) => [idKey(id), id]))
-    this.#events = new SseDecoder(limit, { cuts: true })
+    this.#events = new SseDecoder(limit, 'cut')
   }
 
   get ids(): Id[] {

@@ -41,7 +41,7 @@ export class RelayedList {
   /** Takes a part of an answer that is a stream of events. */
   chunk(bytes: Uint8Array): void {
     if (!this.#reserved) return
-    this.#events ??= new SseDecoder(MAX_RELAYED_LIST, { cuts: true })
+    this.#events ??= new SseDecoder(MAX_RELAYED_LIST, 'cut')
     for (const { data, missing = 0 } of this.#events.push(bytes)) if (missing === 0) this.#learn(data)
   }
 

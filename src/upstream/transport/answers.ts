@@ -1,6 +1,6 @@
 /** Reads answers over HTTP: how to read their bodies, and the failures that answers and errors mean. */
 import { refusalOf } from '../../protocol/refusal.js'
-import { SseError } from '../../rpc/sse.js'
+import { SseError, type SseEvent } from '../../rpc/sse.js'
 import { headerOf, mediaType } from '../../texts/headers.js'
 import { printable } from '../../texts/printable.js'
 import { causeOf, whatOf } from './causes.js'
@@ -39,6 +39,11 @@ export function overLimit(bytes: number): ChannelError {
   return new ChannelError(`The server sent an answer of more than ${bytes} bytes (limits.answerBytes)`, {
     protocol: true,
   })
+}
+
+/** The failure of a call whose answer is an event that was dropped; undefined if that was for lack of memory. */
+export function lengthError({ tooLong }: SseEvent): ChannelError | undefined {
+  return tooLong === undefined ? undefined : new ChannelError(tooLong, { protocol: true })
 }
 
 const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole', 'text/event-stream': 'events' }

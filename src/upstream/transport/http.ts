@@ -15,7 +15,15 @@ import { Deadline, within } from '../../time/time.js'
 import type { Lanes } from '../lanes.js'
 import { OneWaySender } from '../one-way.js'
 import { AcceptedCalls } from './accepted-calls.js'
-import { type BodyKind, bodyKindOf, type OriginAnswer, type ResponseHeaders, refused, textIn } from './answers.js'
+import {
+  type BodyKind,
+  bodyKindOf,
+  lengthError,
+  type OriginAnswer,
+  type ResponseHeaders,
+  refused,
+  textIn,
+} from './answers.js'
 import {
   type Channel,
   ChannelError,
@@ -378,6 +386,10 @@ class Reading extends HangUp implements Reader {
     return this.exchange !== undefined && this.#receiver?.isWaiting(this.exchange) === true
   }
 
+  get isShared(): boolean {
+    return this.exchange === undefined
+  }
+
   onStart(abort: () => void): void {
     this.#end = abort
     if (this.aborted) abort()
@@ -405,7 +417,7 @@ class Reading extends HangUp implements Reader {
     if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
     if (event.event === 'message') {
-      if (event.dropped) this.#receiver?.dropped(event.dropped, this.exchange)
+      if (event.dropped) this.#receiver?.dropped(event.dropped, this.exchange, lengthError(event))
       else if (event.data.length > 0 && this.#heard) this.#heard.hear(event.data)
       else if (event.data.length > 0) this.#receiver?.receive(event.data, this.exchange, this.#head)
     }

@@ -82,6 +82,8 @@ export interface Reader {
   /** Opens what takes a body of the kind `passed`. Such an answer is there as soon as its head. */
   onBody?(flow: BodyFlow): BodySink
   onEvent?(event: SseEvent, decoder: SseDecoder): void
+  /** Whether a stream is of several calls: then it goes on after an event that is too long. */
+  isShared?: boolean
   /** So many bytes of a message have arrived, and it is not whole. Not called for small ones. */
   onPart?(bytes: number): void
 }
@@ -312,7 +314,7 @@ class Answering implements Dispatcher.DispatchHandler {
       this.#sink = this.#reader.onBody?.(controller)
       this.#settle.resolve({ status, kind: this.#kind, headers, body: [] })
     } else if (this.#kind === 'events') {
-      this.#events = new SseDecoder(this.#origin.bodyLimit)
+      this.#events = new SseDecoder(this.#origin.bodyLimit, this.#reader.isShared ? 'outlined' : 'fails')
       this.#slices = new Slices(
         (event) => this.#handOn(event, controller),
         () => controller.resume(),

@@ -13,7 +13,7 @@ import { mediaType } from '../../texts/headers.js'
 import { Deadline } from '../../time/time.js'
 import type { Lanes } from '../lanes.js'
 import { OneWaySender } from '../one-way.js'
-import { type BodyKind, type OriginAnswer, type ResponseHeaders, refused } from './answers.js'
+import { type BodyKind, lengthError, type OriginAnswer, type ResponseHeaders, refused } from './answers.js'
 import {
   type Channel,
   ChannelError,
@@ -188,11 +188,12 @@ class SseChannel implements Channel {
   async #read(account: Account | undefined, onSent: () => void, onEndpoint: (endpoint: string) => void): Promise<void> {
     // The address of the stream after redirects. The endpoint is resolved against it.
     let stream = this.#origin.url
-    const event = ({ event, data, dropped }: SseEvent) => {
+    const event = (read: SseEvent) => {
+      const { event, data, dropped } = read
       if (event === 'endpoint') {
         if (this.#endpoint === '') onEndpoint(this.#resolve(forgivingText(data), stream))
       } else if (event === 'message') {
-        if (dropped) this.#receiver?.dropped(dropped, undefined)
+        if (dropped) this.#receiver?.dropped(dropped, undefined, lengthError(read))
         else if (data.length > 0) this.#receiver?.receive(data, undefined)
       }
     }
@@ -206,7 +207,7 @@ class SseChannel implements Channel {
       }
       const answer = await this.#follow(
         request,
-        { onHead: eventsOnly, onEvent: event, onStart: start },
+        { onHead: eventsOnly, onEvent: event, onStart: start, isShared: true },
         (asked, reader) => {
           stream = new URL(asked.path, url)
           onSent()
