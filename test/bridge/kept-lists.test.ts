@@ -8,6 +8,7 @@ import type { Log } from '../../src/log/events.js'
 import { says, startProgram } from '../support/cli.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { freePort } from '../support/free-port.js'
+import { LegacyClient } from '../support/legacy-client.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'
 
@@ -56,6 +57,21 @@ t.test('after a restart the list is whole while no program has answered', async 
   t.same(again?.['tools'], whole?.['tools'])
   t.match(again?.['_meta'], { 'io.github.mcp-bridge/unavailable': [{ server: 'one' }, { server: 'two' }] })
   await stopAgain()
+})
+
+t.test('a group of one server lists at once what it knows, under the names of the server', async (t) => {
+  const { url, start, stall } = await setUp(t, { groups: { only: { servers: ['one'], path: '/mcp' } } })
+  const listed = async () => {
+    const client = await LegacyClient.open(url)
+    return [client.opened.message.result?.['capabilities'], (await client.request('tools/list')).message.result?.['tools']]
+  }
+  const stop = await start()
+  const before = await listed()
+  t.match(before, [{ tools: {} }, [{ name: 'echo' }]])
+  await stop()
+  stall()
+  await start()
+  t.same(await listed(), before)
 })
 
 t.test('a damaged record is said once, and replaced', async (t) => {

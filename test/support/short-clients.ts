@@ -79,6 +79,13 @@ export const KINDS: Readonly<Record<string, (place: Place) => Promise<unknown>>>
   'SDK 2 of 2026-07-28': (place) => sdk2(place, { versionNegotiation: { mode: { pin: '2026-07-28' } } }),
   'a client that ends its session': (place) => raw(place, (client) => client.end()),
   'a client whose stream is lost': (place) => raw(place, async (client) => (await client.listen()).leave()),
+  'a client that says nothing more': (place) => raw(place, () => Promise.resolve()),
+  'a client with a subscription whose stream is lost': (place) =>
+    raw(place, async (client) => {
+      const stream = await client.listen()
+      await client.request('resources/subscribe', { uri: `${place.prefix.replace('__', '+')}test://x` })
+      stream.leave()
+    }),
   'a client without sessions': async ({ url, prefix }) => {
     await call(url, 'tools/list', {})
     await call(url, 'tools/call', { name: `${prefix}echo`, arguments: { x: 1 } })
@@ -131,6 +138,7 @@ export async function startVisited(t: Test): Promise<Visited> {
       translated: { ...legacyStdio(t).server, tools: { deny: ['no'] } },
       modern: modernStdio(t).server,
       http: { url: http.url },
+      lazy: { ...legacyStdio(t).server, start: 'lazy' },
     },
     limits: { startsPerMinute: 100_000 },
     // Long enough for a client that is slow, short enough to be waited for.
@@ -138,7 +146,8 @@ export async function startVisited(t: Test): Promise<Visited> {
   })
   const place = (name: string, prefix = '') => ({ url: String(bridge.urls[name]), prefix })
   const places = [...['direct', 'translated', 'modern', 'http'].map((name) => place(name))]
-  places.push({ url: new URL('/mcp', bridge.urls['direct']).href, prefix: 'translated__' })
+  const { href } = new URL('/mcp', bridge.urls['direct'])
+  places.push({ url: href, prefix: 'translated__' }, { url: href, prefix: 'lazy__' })
   const processes = () => programsOf(bridge.pid).length
   const held = async (before?: Held) => {
     await until(() => processes() === 0, 'the end of all programs').catch(async (error: Error) => {
