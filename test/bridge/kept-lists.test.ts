@@ -63,7 +63,10 @@ t.test('a group of one server lists at once what it knows, under the names of th
   const { url, start, stall } = await setUp(t, { groups: { only: { servers: ['one'], path: '/mcp' } } })
   const listed = async () => {
     const client = await LegacyClient.open(url)
-    return [client.opened.message.result?.['capabilities'], (await client.request('tools/list')).message.result?.['tools']]
+    return [
+      client.opened.message.result?.['capabilities'],
+      (await client.request('tools/list')).message.result?.['tools'],
+    ]
   }
   const stop = await start()
   const before = await listed()

@@ -87,6 +87,14 @@ interface Visit {
   ms: number
 }
 
+/** A server as it is started. */
+interface Started {
+  command: string
+  args: readonly string[]
+  cwd: string
+  env: Record<string, string>
+}
+
 type Kind = (url: string, folder: string) => Promise<number>
 
 const INSPECTOR: Package = { name: '@modelcontextprotocol/inspector', version: '2.12.0' }
@@ -211,18 +219,44 @@ function listTimes(bridge: Program): number[] {
     .map(({ ms }) => Number(ms))
 }
 
-async function start(t: Test): Promise<{ url: string; bridge: Program; pid: number; folder: string }> {
+/** Milliseconds until the last of the servers has listed its tools, if all are started at once without a bridge. */
+async function withoutBridge(servers: readonly Started[]): Promise<number> {
+  const before = performance.now()
+  const clients = servers.map(async ({ command, args, cwd, env: own }) => {
+    const given = { ...clean(cwd), ...own } as Record<string, string>
+    const transport = new StdioClientTransport({ command, args: [...args], cwd, env: given, stderr: 'ignore' })
+    const client = new Client({ name: 'by-hand', version: '1' })
+    await client.connect(transport, PATIENT)
+    await client.listTools(undefined, PATIENT)
+    return client
+  })
+  const open = await Promise.all(clients)
+  const took = performance.now() - before
+  await Promise.all(open.map((client) => client.close()))
+  return Math.round(took)
+}
+
+interface Visited {
+  url: string
+  bridge: Program
+  pid: number
+  folder: string
+  servers: readonly Started[]
+}
+
+async function start(t: Test): Promise<Visited> {
   const folder = temporaryFolder(t)
-  const entries = Object.entries(SERVERS).map(async ([name, server]) => {
+  const entries = Object.entries(SERVERS).map(async ([name, server]): Promise<[string, Started]> => {
     const own = join(folder, name)
     mkdirSync(own)
     const program = await programOf(await install(server), server.program)
     const args = [program, ...(server.args?.(own) ?? []).map(String)]
-    return [name, { command: execPath, args, cwd: own, env: { HOME: own, ...server.env } }] as const
+    return [name, { command: execPath, args, cwd: own, env: { HOME: own, ...server.env } }]
   })
   const port = await freePort()
+  const mcpServers = Object.fromEntries(await Promise.all(entries))
   const settings = {
-    mcpServers: Object.fromEntries(await Promise.all(entries)),
+    mcpServers,
     listen: `http://127.0.0.1:${port}/mcp`,
     timeouts: TIMES,
   }
@@ -230,11 +264,12 @@ async function start(t: Test): Promise<{ url: string; bridge: Program; pid: numb
   writeFileSync(file, JSON.stringify(settings))
   const bridge = startProgram(t, ['--config', file, '--log-format', 'json'])
   await says(bridge, /"url":"http[^"]+\/mcp"/)
-  return { url: `http://127.0.0.1:${port}/mcp`, bridge, pid: bridge.child.pid ?? 0, folder }
+  const servers = Object.values(mcpServers)
+  return { url: `http://127.0.0.1:${port}/mcp`, bridge, pid: bridge.child.pid ?? 0, folder, servers }
 }
 
 t.test('ten servers at one address', { skip: problem ?? false, timeout: 1_200_000 }, async (t) => {
-  const { url, bridge, pid, folder } = await start(t)
+  const { url, bridge, pid, folder, servers } = await start(t)
   const begun = performance.now()
   const visit = async ([client, come]: [string, Kind], n: number): Promise<Visit> => {
     const own = join(folder, `client ${n}`)
@@ -264,6 +299,7 @@ t.test('ten servers at one address', { skip: problem ?? false, timeout: 1_200_00
     memory: `${Math.round(below(pid).memory / 2 ** 20)} MiB`,
   }
   figures['seconds in all'] = Math.round((performance.now() - begun) / 1_000)
+  figures['ms of the slowest server when all start without a bridge'] = await withoutBridge(servers)
   t.comment(JSON.stringify(figures, undefined, 1))
   const [first] = inTurn
   t.ok((first?.tools ?? 0) > 100)
