@@ -119,18 +119,21 @@ export class Admission {
     const timed: Handler = timeouts ? (call) => this.#sendAgain(call, next, timeouts) : next
     const endlessly = signIn ? signingIn(next, signIn) : next
     return async (call) => {
-      const { principal, method, answers, goesOn = answers !== undefined } = call
-      const { endless } = methodTraits(method)
-      const places = this.#takePlaces({ principal, endless, goesOn })
+      const { principal, method, answers, link, goesOn = answers !== undefined } = call
+      const { endless, eras } = methodTraits(method)
+      // What a session consists of takes no place in the bounds of calls.
+      const isOfSession = link !== undefined && eras === 'legacy'
+      const places = isOfSession ? NO_PLACES : this.#takePlaces({ principal, endless, goesOn })
       if (endless) return this.#untilEnded(call, endlessly).finally(() => give(places, principal))
-      const ahead = signIn?.ahead(call, timed)
-      const entry = new Admitted(call, ahead ? undefined : timeouts, this.#calls)
+      // The client's own session with the server signs in by itself, and its two ends limit the time of a call.
+      const ahead = link ? undefined : signIn?.ahead(call, timed)
+      const entry = new Admitted(call, ahead || link ? undefined : timeouts, this.#calls)
       this.#calls.add(entry)
       if (timeouts) this.#silence ??= setTimeout(this.#silenceOver, timeouts.idle)
       try {
         return await (ahead ?? next(entry.call as Call))
       } catch (error) {
-        if (!signIn || ahead || entry.hasTold) throw error
+        if (!signIn || ahead || link || entry.hasTold) throw error
         entry.heard = undefined
         clearImmediate(entry.overdue)
         return await signIn.after(call, error, timed)

@@ -10,6 +10,7 @@ import type { Id, RpcError } from '../rpc/message.js'
 import type { JsonSource, Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
+import type { Encoded } from './encoded.js'
 import type { Era } from './eras.js'
 import type { LogLevel } from './methods.js'
 import type { ShownToken } from './shown-token.js'
@@ -93,11 +94,18 @@ interface ReceivedReply {
 }
 
 /** A notification as the server sent it, to be passed on as a ReceivedReply is. */
-interface ReceivedTold {
-  era: Era
-  source: JsonSource
+type ReceivedTold = {
   /** The notification that was made of it: another one has been edited. */
   told: Told
+} & ({ era: 'modern'; source: JsonSource } | ({ era: 'legacy' } & Pick<Encoded, 'text'> & Partial<Encoded>))
+
+/**
+ * The session of a legacy client with its legacy server. A call in it goes to no other session of the server. Its params are
+ * those of the message, with `_meta`.
+ */
+export interface Link {
+  /** Sends the call in the session: as the client sent it, unless it has been edited. */
+  ask(call: Call): Promise<Final>
 }
 
 /** One request on its way to the server. */
@@ -138,6 +146,8 @@ export interface Call {
   goesOn?: boolean | undefined
   /** Undefined for calls that the bridge makes or changes. */
   received?: Received | undefined
+  /** The session that it is made in; undefined if the server has none for this client. */
+  link?: Link | undefined
   /** Headers of the client's request that go on to the server (`carriedHeaders`). */
   carried?: Readonly<Record<string, string>> | undefined
   /** `Mcp-Param-*` headers by lower-cased name, if the transport has headers and the caller must send these. */

@@ -8,7 +8,7 @@ import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
 import type { Account } from './account.js'
-import type { AskedClient, Handler, Notice, Sender } from './call.js'
+import type { AskedClient, Handler, Notice, Sender, Told } from './call.js'
 import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
@@ -93,6 +93,8 @@ interface TunnelMessage {
   origin?: MessageOrigin | undefined
   /** Set if this is the answer, which is the last message. */
   answer?: Response
+  /** Set if it is not: the notification, as the client gets it. */
+  told?: Pick<Told, 'method' | 'params'>
   /** With the answer: number of notifications dropped because earlier ones had not been read. */
   dropped?: number
 }

@@ -157,14 +157,16 @@ export class Server implements Upstream {
   }
 
   readonly handle: Handler = async (call) => {
-    if (this.#options.replicas) this.#legacy.checkOwner(call)
+    const { link } = call
+    if (this.#options.replicas && !link) this.#legacy.checkOwner(call)
     const span = call.log.handedOver?.()
     const traced = span?.trace ? tracedCall(call, span.trace) : call
     const verdict = this.#detection.currentVerdict
     let last: Final
     try {
       try {
-        last = await (verdict ? this.#half(verdict, traced) : this.#answerOnceKnown(traced))
+        if (link) last = await link.ask(traced)
+        else last = await (verdict ? this.#half(verdict, traced) : this.#answerOnceKnown(traced))
       } catch (error) {
         if (!(error instanceof Contradiction)) throw error
         last = await this.#answerInOtherEra(traced, error)

@@ -4,20 +4,21 @@
  */
 
 import type { SessionRecorder } from '../../ports/recorder.js'
-import type { UpstreamSpan } from '../../protocol/call.js'
-import { metaOf } from '../../protocol/classify.js'
-import type { LegacyRevision } from '../../protocol/eras.js'
-import { decodeInitialize } from '../../protocol/legacy-client.js'
-import { type ReceivedTrace, withReceived, withTrace } from '../../protocol/trace.js'
-import type { LegacyRoute, SayTunnelled, Tunnel } from '../../protocol/upstream.js'
+import type { Call, Caller } from '../../protocol/call.js'
+import { type LegacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
+import { decodeInitialize, legacyError } from '../../protocol/legacy-client.js'
+import { withReceived } from '../../protocol/trace.js'
+import type { LegacyRoute, Tunnel } from '../../protocol/upstream.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
-import { EMPTY, edit } from '../../rpc/splice.js'
+import { EMPTY } from '../../rpc/splice.js'
+import type { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
-import type { Send } from '../frames.js'
+import type { Frame, Send } from '../frames.js'
 import { tell } from '../logger.js'
-import { failureError, replyIn } from '../outcome.js'
+import { failureError } from '../outcome.js'
 import { endWith } from '../token-end.js'
 import { InFlight } from './in-flight.js'
+import { LinkedCall } from './linked-call.js'
 import type { AboutRequest, ClientSession, OpenOptions, SessionPlace } from './session.js'
 import { TranslatedSession } from './translated-session.js'
 
@@ -32,6 +33,7 @@ export class TunnelSession implements ClientSession {
   readonly revision: LegacyRevision
   readonly #tunnel: Tunnel
   readonly #options: TunnelSessionOptions
+  readonly #caller: Caller
   readonly #running = new InFlight()
   /** Records the messages outside of calls; undefined without a recorder. */
   readonly #recorder: SessionRecorder | undefined
@@ -46,6 +48,7 @@ export class TunnelSession implements ClientSession {
     this.revision = revision
     this.#tunnel = tunnel
     this.#options = options
+    this.#caller = callerIn(options.opening)
     const { outlet, log, session } = options
     this.#recorder = log.telemetry?.recorder?.session(session)
     this.#report('opened')
@@ -72,9 +75,10 @@ export class TunnelSession implements ClientSession {
     return this.#running.size
   }
 
-  async answerClient(request: Request, send: Send, { trace, headers, ends }: AboutRequest = {}): Promise<void> {
+  async answerClient(request: Request, send: Send, about: AboutRequest = {}): Promise<void> {
     const { id, method } = request
-    const { log, transport, serverTransport, sender, session } = this.#options
+    const { trace, headers, ends } = about
+    const { log, transport, serverTransport, sender, session, upstream } = this.#options
     const fields = {
       clientEra: 'legacy',
       clientRevision: this.revision,
@@ -86,34 +90,59 @@ export class TunnelSession implements ClientSession {
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const stop = ends && endWith(ends, controller)
-    const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
-    record.recorder?.began(request, undefined, headers)
-    const span = record.handedOver()
-    const say: SayTunnelled = ({ text, origin, answer, dropped }) => {
-      if (dropped) record.note({ dropped })
-      if (!answer) {
-        record.recorder?.sent(text, origin)
-        return send({ text })
-      }
-      const reply = replyIn(answer)
-      record.listed(reply)
-      span.over(reply)
-      record.ended(reply, text, origin)
-      return send({ text, last: { status: 200 } })
-    }
+    const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send)
     try {
-      await this.#tunnel.ask(traced(request, span, trace), controller, say, record.recorder?.number)
-    } catch (error) {
-      const failure = record.failureOf(error, controller, 'session')
-      span.over(failure.cancelled ? undefined : failure.fault)
-      const text = errorMessage(id, failureError(failure))
-      record.failed(failure, text)
-      await send({ text, last: { status: 200, ...failure } })
+      let last: Frame
+      try {
+        record.recorder?.began(request, undefined, headers)
+        const reply = await upstream.handle(this.#callOf(request, call, controller, record, about))
+        const { text, origin } = call.encoded(reply, this.revision)
+        record.ended(reply, text, origin)
+        last = { text, last: { status: 200 } }
+      } catch (error) {
+        const failure = record.failureOf(error, controller, 'session')
+        const text = errorMessage(id, legacyError(call.asked, failureError(failure), this.revision))
+        record.failed(failure, text)
+        last = { text, last: { status: 200, ...failure } }
+      }
+      const held = send(last)
+      if (held) await held
     } finally {
-      unregister()
+      // Only now, so that what the server has said since follows its answer.
+      call.isSent()
       stop?.()
       this.#running.leaveRequest(id, controller)
       if (this.#left && this.open === 0) this.close()
+    }
+  }
+
+  #callOf(
+    request: Request,
+    link: LinkedCall,
+    controller: HangUp,
+    record: CallLogEntry,
+    { trace, grant }: AboutRequest,
+  ): Call {
+    const { principal, credential, grant: ofSession, patient } = this.#options.sender
+    const { id, method } = request
+    const { params, meta } = link.asked
+    return {
+      method,
+      params,
+      meta: trace ? withReceived(meta, trace) : meta,
+      progress: true,
+      caller: link.asked.caller,
+      principal,
+      credential,
+      grant: grant ?? ofSession,
+      patient,
+      inBand: true,
+      received: { era: 'legacy', id, progressToken: undefined, decoded: link.asked },
+      link,
+      tell: link.tell,
+      signal: controller,
+      abort: (reason) => controller.abort(reason),
+      log: record,
     }
   }
 
@@ -158,10 +187,12 @@ export class TunnelSession implements ClientSession {
   }
 }
 
-/** The request as sent to the server: with the trace context of the bridge's own span, or else of the client's headers. */
-function traced(request: Request, { trace }: UpstreamSpan, received: ReceivedTrace | undefined): Request {
-  if (!(trace || received) || request.params === 'not an object') return request
-  const params = request.params === 'absent' ? EMPTY : request.params
-  const meta = received ? withReceived(metaOf(request), received) : metaOf(request)
-  return { ...request, params: edit(params, { _meta: trace ? withTrace(meta, trace) : meta }) }
+/** The client, by its `initialize`. The server has accepted it, whatever it says. */
+function callerIn(opening: Request): Caller {
+  try {
+    const { clientInfo, capabilities, reportsRoots } = decodeInitialize(opening)
+    return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }
+  } catch {
+    return { revision: NEWEST_MODERN, capabilities: '{}' }
+  }
 }

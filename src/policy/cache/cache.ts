@@ -251,10 +251,10 @@ export class Cache {
 
 /**
  * The canonical text of a call's params; undefined if its result must not be cached: it is a retry, whose result
- * depends on the answers, or its `_meta` has keys whose effect is unknown.
+ * depends on the answers, or its `_meta` has keys whose effect is unknown, or it is about one session of the server.
  */
-function cacheableParams({ method, params, meta, answers }: Call): Json | undefined {
-  if (!methodTraits(method).cacheable || answers !== undefined) return undefined
+function cacheableParams({ method, params, meta, answers, link }: Call): Json | undefined {
+  if (!methodTraits(method).cacheable || answers !== undefined || link !== undefined) return undefined
   if (!keys(meta).every((key) => TRACE_HEADERS.has(key))) return undefined
   const text = write(params)
   return text.length > MAX_CACHED_PARAMS ? undefined : canonical(text)

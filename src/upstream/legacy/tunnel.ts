@@ -205,7 +205,8 @@ export class DirectTunnel implements Tunnel, Owner {
         const progress = arrival.method === 'notifications/progress' && token !== undefined
         const received = typeof arrival.params === 'string' ? undefined : arrival.params
         const params = progress && received ? edit(received, { progressToken: token }) : received
-        const held = say({ text: notification(arrival.method, params), origin: params ?? arrival.source })
+        const told = { method: arrival.method, params: params ?? EMPTY }
+        const held = say({ text: notification(arrival.method, params), origin: params ?? arrival.source, told })
         if (held) await held
         this.#delivery?.done(exchange)
       }

@@ -1,0 +1,109 @@
+/**
+ * A request in a legacy client's own session with its legacy server, as a call: what nothing edits passes as it came, and
+ * only what is edited is written.
+ */
+
+import type { Call, Caller, Final, Link, Tell, Told } from '../../protocol/call.js'
+import { metaOf } from '../../protocol/classify.js'
+import type { Encoded } from '../../protocol/encoded.js'
+import type { LegacyRevision } from '../../protocol/eras.js'
+import { legacyError } from '../../protocol/legacy-client.js'
+import type { SayTunnelled, Tunnel } from '../../protocol/upstream.js'
+import { error as errorMessage, notification, type Request, result } from '../../rpc/message.js'
+import { EMPTY, edit, isEmpty } from '../../rpc/splice.js'
+import type { CallLogEntry } from '../call-log.js'
+import type { Send } from '../frames.js'
+import { replyIn } from '../outcome.js'
+
+/** What a request says. `_meta` is in the params, too. */
+interface Asked extends Pick<Call, 'method' | 'params' | 'meta' | 'caller' | 'answers'> {
+  answers: undefined
+}
+
+export class LinkedCall implements Link {
+  readonly asked: Asked
+  readonly #request: Request
+  readonly #tunnel: Tunnel
+  readonly #record: CallLogEntry
+  readonly #send: Send
+  /** The answer has been sent to the client. */
+  isSent: () => void = () => {}
+  #sent: Promise<void> | undefined
+  #isOver = false
+
+  constructor(request: Request, caller: Caller, tunnel: Tunnel, record: CallLogEntry, send: Send) {
+    const { method, params } = request
+    const meta = metaOf(request)
+    this.asked = { method, params: typeof params === 'string' ? EMPTY : params, meta, caller, answers: undefined }
+    this.#request = request
+    this.#tunnel = tunnel
+    this.#record = record
+    this.#send = send
+  }
+
+  ask(call: Call): Promise<Final> {
+    // Policies read lists of the server, which are not what the client waits for.
+    const isOwn = call.log === this.#record
+    return new Promise((resolve, reject) => {
+      const say: SayTunnelled = ({ text, origin, answer, told, dropped }) => {
+        if (told) {
+          const passed: Told = { kind: 'notification', ...told }
+          passed.received = { era: 'legacy', text, ...(origin && { origin }), told: passed }
+          return isOwn ? call.tell(passed) : this.tell(passed)
+        }
+        if (!answer) return undefined
+        if (dropped && isOwn) this.#record.note({ dropped })
+        const reply = replyIn(answer)
+        const { source } = answer.outcome
+        reply.received = { era: 'legacy', id: answer.id, message: text, source, reply, http: undefined }
+        if (isOwn) this.#sent = new Promise((sent) => (this.isSent = sent))
+        resolve(reply)
+        return isOwn ? this.#sent : undefined
+      }
+      const number = isOwn ? this.#record.recorder?.number : undefined
+      this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, number).catch(reject)
+    })
+  }
+
+  /** Sends the client a notification of the server. */
+  readonly tell: Tell = (told) => {
+    if (this.#isOver) return undefined
+    const { received } = told
+    const isPassed = received?.era === 'legacy' && received.told === told
+    const text = isPassed ? received.text : notification(told.method, told.params)
+    this.#record.recorder?.sent(text, isPassed ? received.origin : told.params)
+    return this.#send({ text })
+  }
+
+  /** The answer for the client. */
+  encoded(reply: Final, revision: LegacyRevision): Encoded {
+    this.#isOver = true
+    const { id } = this.#request
+    const { received } = reply
+    const passed = received && isUnedited(reply, received.reply) ? received : undefined
+    if (reply.kind === 'error') {
+      if (passed?.source) return { text: passed.message, origin: passed.source }
+      const origin = legacyError(this.asked, reply.error, revision)
+      return { text: errorMessage(id, origin), origin }
+    }
+    const { result: payload } = reply
+    if (!passed?.source) return { text: result(id, payload), origin: payload }
+    return { text: passed.message, origin: payload.edits ? payload : passed.source }
+  }
+
+  /** What the server gets: the request as it came, unless anything has edited the call. */
+  #messageOf({ method, params, meta }: Call, isOwn: boolean): Request {
+    const { asked } = this
+    const hasMeta = isOwn && meta !== asked.meta
+    const isEdited = method !== asked.method || params !== asked.params || (hasMeta && this.#request.params !== 'not an object')
+    if (!isEdited) return this.#request
+    const written = hasMeta ? edit(params, { _meta: isEmpty(meta) ? undefined : meta }) : params
+    return { ...this.#request, method, params: written }
+  }
+}
+
+/** Whether policies have edited nothing of a reply, though they may have made another one of it. */
+function isUnedited(reply: Final, received: Final): boolean {
+  if (reply.kind === 'error') return received.kind === 'error' && received.error === reply.error
+  return received.kind !== 'error' && received.result === reply.result
+}
