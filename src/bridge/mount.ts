@@ -246,7 +246,6 @@ export class Mount implements Served {
   }
 
   get busy(): { calls: number; parked: number } {
-    // Calls in tunnels take no place.
     return { calls: Math.max(this.#calls.used, this.#admission.inFlight), parked: this.server.parked }
   }
 
