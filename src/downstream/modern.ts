@@ -231,7 +231,8 @@ function passedReply(reply: Final, id: Id, { bytes }: Arrived): Encoded | undefi
 function passedTold(told: Told, { bytes }: Arrived): Encoded | undefined {
   const { received } = told
   return bytes && received?.era === 'modern' && received.told === told
-    ? { text: wireOf(received.source), origin: received.source } : undefined
+    ? { text: wireOf(received.source), origin: received.source }
+    : undefined
 }
 
 /** Throws a Fault for a legacy method, which this revision does not have, or for one of tasks whose extension the client did not declare. */

@@ -95,7 +95,8 @@ export class LinkedCall implements Link {
   #messageOf({ method, params, meta }: Call, isOwn: boolean): Request {
     const { asked } = this
     const hasMeta = isOwn && meta !== asked.meta
-    const isEdited = method !== asked.method || params !== asked.params || (hasMeta && this.#request.params !== 'not an object')
+    const isEdited =
+      method !== asked.method || params !== asked.params || (hasMeta && this.#request.params !== 'not an object')
     if (!isEdited) return this.#request
     const written = hasMeta ? edit(params, { _meta: isEmpty(meta) ? undefined : meta }) : params
     return { ...this.#request, method, params: written }
