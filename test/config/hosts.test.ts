@@ -59,6 +59,16 @@ t.test('a host that no request can name is refused with the right spelling', asy
     t.match(issueOf('allowedHosts', wrong), /^has to be a host, such as/, wrong)
 })
 
+t.test('a trusted proxy with brackets or quotes is refused with the right spelling', async (t) => {
+  const rows = { '[::1]': '::1', '[fd00::]/8': 'fd00::/8', '"10.0.0.0/8"': '10.0.0.0/8', ' ::1 ': '::1' }
+  for (const [written, meant] of Object.entries(rows)) {
+    t.ok(issueOf('trustedProxies', written).endsWith(`: write "${meant}"`), written)
+    t.equal(issueOf('trustedProxies', meant), 'none', meant)
+  }
+  for (const wrong of ['proxy.example', '10.0.0.0/33', '10.0.0.1:80', '*', ''])
+    t.match(issueOf('trustedProxies', wrong), /^has to be an IP address or a network like 10\.0\.0\.0\/8$/, wrong)
+})
+
 t.test('an origin that no page has is refused with the right spelling', async (t) => {
   const rows: Record<string, string> = {
     'https://app.example/mcp': 'https://app.example',

@@ -369,6 +369,8 @@ t.test('says why the keys of an issuer cannot be had, once until they can', asyn
     ['401', (response) => response.writeHead(401).end(), /has no keys: it answers HTTP 401/],
     ['HTML', (response) => response.end('<html>'), /has no keys: .* no JSON object/],
     ['another document', (response) => response.end('{}'), /has no keys: .* without a list "keys"/],
+    ['no keys', (response) => response.end('{"keys":[]}'), /has no keys: its list "keys" is empty/],
+    ['others', (response) => response.end('{"keys":[{"kty":"RSA","use":"enc"},null]}'), /none .* is for signatures/],
   ]
   for (const [name, answer, why] of onlyKeys) {
     issuer.instead = (path, response) => {

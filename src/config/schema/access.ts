@@ -8,12 +8,15 @@ const token = z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visib
 
 /** An IP address, or a network with the length of its prefix. */
 const addresses = [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]
-const proxy = z
-  .string()
-  .refine(
-    (text) => addresses.some((one) => one.safeParse(text).success),
-    'has to be an IP address or a network like 10.0.0.0/8',
-  )
+const PROXY = 'has to be an IP address or a network like 10.0.0.0/8'
+const isAddress = (text: string) => addresses.some((one) => one.safeParse(text).success)
+const proxy = z.string().superRefine(
+  unless((text) => {
+    if (isAddress(text)) return undefined
+    const bare = text.trim().replace(/[[\]"']/g, '')
+    return isAddress(bare) ? `${PROXY}: write "${bare}"` : PROXY
+  }),
+)
 
 /** A check by what is wrong with a text. */
 function unless(wrong: (text: string) => string | undefined) {

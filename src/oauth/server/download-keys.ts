@@ -39,6 +39,11 @@ export async function downloadKeys({ settings, issuers, reach }: DownloadOptions
   const all = got.kind === 'object' && 'keys' in got.value ? got.value.keys : undefined
   if (!Array.isArray(all)) throw unavailable(`${quotedAddress(place)} has no keys: ${whyNot(got)}`)
   const usable = all.filter(isForSignatures)
+  // Where tokens are introspected, none may have a signature.
+  if (usable.length === 0 && !introspection) {
+    const why = all.length === 0 ? 'its list "keys" is empty' : 'none in its list "keys" is for signatures'
+    throw unavailable(`${quotedAddress(place)} has no keys: ${why}`)
+  }
   return { keys: usable.slice(0, MAX_KEYS), leftOut: Math.max(0, usable.length - MAX_KEYS), alias }
 }
 
