@@ -161,12 +161,20 @@ export class Mount implements Served {
         ...(trust.now && { date: trust.now }),
       })
     this.#quarantine = quarantine
-    // Relay and tunnels bypass the policies, so a mount that must check every call has neither.
-    const checking = [trust, scoped, chosen, audited, limited]
-    const checksCalls = checking.some((one) => one !== undefined)
-    // Nor has one whose clients share a process: relay and tunnels give each legacy client a session of its own. Nor one
-    // that exchanges tokens: it needs the token of each call, and a caller may change its token within a session.
-    const translates = checksCalls || own.process === 'single' || accounts?.onBehalf === true
+    const hides = !hidesNothing(own)
+    // The relay passes the policies by, so a mount that must check every call has none. Calls of sessions of the clients' own
+    // pass them.
+    const checksCalls = [trust, scoped, audited, limited].some((one) => one !== undefined) || hides
+    // No client has a session of its own with a server whose trust may change, because it learns there who the client is, and
+    // asks it; nor where updates of resources are hidden, or clients share a process; nor where tokens are exchanged, which
+    // needs the token of each call. With replicas, a session that the relay does not pass on would stay in its replica.
+    const isShared = shared.replicas !== undefined && this.server.relayed !== undefined
+    const translates =
+      trust !== undefined ||
+      (hides && own.resources !== undefined) ||
+      own.process === 'single' ||
+      accounts?.onBehalf === true ||
+      (checksCalls && isShared)
     this.#breaker = trust?.state
     this.#unavailable = trust && unavailable({ name, state: trust.state, memory })
     this.#behind = compose(
@@ -177,6 +185,9 @@ export class Mount implements Served {
     )
     this.hiding = { name, own, required: requiredScopes(own, trust), behind: this.#behind }
     this.#learnsNames = names !== undefined && !trust
+    // An unknown notification could name a hidden item.
+    const carriesUnknown = (sender: Parameters<NonNullable<Upstream['carriesUnknown']>>[0]) =>
+      !hides && (scoped?.hasAll(sender) ?? true)
     this.upstream = {
       handle: compose(
         this.#behind,
@@ -193,13 +204,12 @@ export class Mount implements Served {
       ),
       notify: (notice) => {
         if (quarantine && !quarantine.open) return undefined
-        // An unknown notification could name a hidden item.
-        const isUnknown = notice.method !== ROOTS_CHANGED
-        if (isUnknown && (!hidesNothing(own) || !(scoped?.hasAll(notice) ?? true))) return undefined
+        if (notice.method !== ROOTS_CHANGED && !carriesUnknown(notice)) return undefined
         if (!this.server.answers(notice)) return this.server.notify(notice)
         const leave = this.#admission.enter({ principal: notice.principal, endless: false })
         return this.server.notify(notice)?.finally(leave)
       },
+      carriesUnknown,
       legacyRoute: async (sender) => {
         if (translates) return 'translate'
         return signIn
@@ -209,7 +219,7 @@ export class Mount implements Served {
       connected: (principal, client, maySleep) =>
         this.server.connected(principal, (client && quarantine?.asking(client)) ?? client, maySleep),
     }
-    const relayed = translates ? undefined : this.server.relayed
+    const relayed = translates || checksCalls ? undefined : this.server.relayed
     const accountOf = signIn && ((requester: Requester) => signIn.for(requester))
     this.#clients = new ClientSide({
       name,

@@ -2,7 +2,6 @@
 import { randomId } from '../crypto/seal.js'
 import { Fault, needsSignIn } from '../fault/fault.js'
 import { type Account, MAX_RETRIES } from '../protocol/account.js'
-import type { Encoded } from '../protocol/encoded.js'
 import { type LegacyRevision, traits } from '../protocol/eras.js'
 import { uncovered } from '../protocol/input.js'
 import type { SayTunnelled, Tunnel, TunnelListener } from '../protocol/upstream.js'
@@ -29,7 +28,7 @@ export class SigningTunnel implements Tunnel {
     this.#capabilities = (typeof params === 'string' ? undefined : objectIn(params, 'capabilities')) ?? EMPTY
   }
 
-  opened(id: Id): Encoded {
+  opened(id: Id): ReturnType<Tunnel['opened']> {
     return this.#tunnel.opened(id)
   }
 

@@ -122,7 +122,7 @@ export class Admission {
       const { principal, method, answers, link, goesOn = answers !== undefined } = call
       const { endless, eras } = methodTraits(method)
       // What a session consists of takes no place in the bounds of calls.
-      const isOfSession = link !== undefined && eras === 'legacy'
+      const isOfSession = link !== undefined && eras !== 'both'
       const places = isOfSession ? NO_PLACES : this.#takePlaces({ principal, endless, goesOn })
       if (endless) return this.#untilEnded(call, endlessly).finally(() => give(places, principal))
       // The client's own session with the server signs in by itself, and its two ends limit the time of a call.

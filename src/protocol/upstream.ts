@@ -23,6 +23,8 @@ export interface Upstream {
    * answers it: resolves when the answer is complete, and rejects with a Fault if the server has not accepted it.
    */
   notify(notice: Notice): Promise<void> | undefined
+  /** Whether notifications of this sender that the bridge does not know go to the server; by default they do. */
+  carriesUnknown?(sender: Pick<Sender, 'principal' | 'grant'>): boolean
   /** How to serve a legacy client. Rejects with a Fault. */
   legacyRoute(sender: Sender): Promise<LegacyRoute>
   /**
@@ -54,8 +56,8 @@ interface InitializeOptions {
  * tokens are renamed, so that equal ones of two requests in flight are not confused.
  */
 export interface Tunnel {
-  /** The server's answer to `initialize`, with this id. */
-  opened(id: Id): Encoded
+  /** The server's answer to `initialize`, with this id, and its result. */
+  opened(id: Id): Encoded & { result?: Payload | undefined }
   /** The negotiated revision; undefined if the server refused `initialize`. Then no other message can be sent. */
   readonly revision: LegacyRevision | undefined
   /**

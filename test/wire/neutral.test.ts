@@ -35,7 +35,12 @@ const OPTIONS: Record<string, (t: Test) => Configured | Promise<Configured>> = {
 /** The pair whose ids are the client's, as all other bytes. */
 const KEEPS_IDS = 'modern HTTP client, modern HTTP server'
 /** Pairs for which it holds. */
-const PAIRS: readonly string[] = [KEEPS_IDS, 'modern HTTP client, legacy HTTP server']
+const PAIRS: readonly string[] = [
+  KEEPS_IDS,
+  'modern HTTP client, legacy HTTP server',
+  'legacy stdio client, legacy stdio server',
+  'legacy HTTP client, legacy HTTP+SSE server',
+]
 
 const HERE = 'https://mcp.example.com'
 

@@ -1,13 +1,16 @@
 /** Opens the session of a legacy client: through a tunnel to a legacy server, or translated by the bridge. */
 
 import { Fault } from '../../fault/fault.js'
-import type { Sender } from '../../protocol/call.js'
-import type { LegacyRoute } from '../../protocol/upstream.js'
-import { error as errorMessage, type Request } from '../../rpc/message.js'
+import { type Final, type Sender, unheard, unlogged } from '../../protocol/call.js'
+import type { Encoded } from '../../protocol/encoded.js'
+import type { LegacyRoute, Tunnel } from '../../protocol/upstream.js'
+import { error as errorMessage, type Request, result } from '../../rpc/message.js'
+import { EMPTY } from '../../rpc/splice.js'
+import { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Opened, OpenOptions } from './session.js'
 import { TranslatedSession } from './translated-session.js'
-import { TunnelSession } from './tunnel-session.js'
+import { callerIn, TunnelSession } from './tunnel-session.js'
 
 /**
  * Answers `initialize` and opens the session. `known` is the result of `legacyRoute`, if the caller has called it already.
@@ -33,8 +36,8 @@ export async function openSession(
     const tunnel = route === 'translate' ? undefined : await route.connect(request, sender, connecting)
     if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
     const { revision } = tunnel
-    const { text, origin } = tunnel.opened(request.id)
     const { transport: serverTransport } = route
+    const { text, origin } = revision ? await asOffered(tunnel, request, options) : tunnel.opened(request.id)
     record.note({ serverEra: 'legacy', serverTransport, ...(revision && { clientRevision: revision }) })
     record.recorder?.sent(text, origin)
     record.answered(revision ? 'ok' : 'error', undefined)
@@ -48,5 +51,37 @@ export async function openSession(
     const text = errorMessage(request.id, fault.toRpcError())
     record.failed({ fault }, text)
     return { text, fault }
+  }
+}
+
+/**
+ * The server's answer to `initialize`, in which policies leave out what they leave out of one to `server/discover`. Rejects with
+ * a Fault.
+ */
+async function asOffered(tunnel: Tunnel, request: Request, { upstream, sender }: OpenOptions): Promise<Encoded> {
+  const opened = tunnel.opened(request.id)
+  if (!opened.result) return opened
+  const said: Final = { kind: 'result', result: opened.result }
+  const controller = new HangUp()
+  try {
+    const last = await upstream.handle({
+      method: 'server/discover',
+      params: EMPTY,
+      meta: EMPTY,
+      progress: false,
+      caller: callerIn(request),
+      ...sender,
+      inBand: true,
+      link: { ask: async () => said },
+      tell: unheard,
+      signal: controller,
+      abort: (reason) => controller.abort(reason),
+      log: unlogged,
+    })
+    if (last.kind !== 'result' || last.result === said.result) return opened
+    return { text: result(request.id, last.result), origin: last.result }
+  } catch (error) {
+    tunnel.close()
+    throw error
   }
 }

@@ -7,6 +7,7 @@ import type { SessionRecorder } from '../../ports/recorder.js'
 import type { Call, Caller } from '../../protocol/call.js'
 import { type LegacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
 import { decodeInitialize, legacyError } from '../../protocol/legacy-client.js'
+import { LEGACY_CLIENT_NOTIFICATIONS } from '../../protocol/methods.js'
 import { withReceived } from '../../protocol/trace.js'
 import type { LegacyRoute, Tunnel } from '../../protocol/upstream.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
@@ -150,7 +151,15 @@ export class TunnelSession implements ClientSession {
     this.#recorder?.received(message, this.#cancelledBy(message))
     if (message.kind === 'response') this.#tunnel.respond(message)
     else if (message.method === 'notifications/cancelled') this.#running.cancel(message.params)
-    else this.#tunnel.notify(message.method, typeof message.params === 'string' ? EMPTY : message.params)
+    else if (this.#carries(message.method))
+      this.#tunnel.notify(message.method, typeof message.params === 'string' ? EMPTY : message.params)
+  }
+
+  /** Whether a notification goes to the server: one that the bridge does not know may name what is hidden. */
+  #carries(method: string): boolean {
+    const { upstream, sender } = this.#options
+    if (LEGACY_CLIENT_NOTIFICATIONS.has(method) || method === 'notifications/tasks/status') return true
+    return upstream.carriesUnknown?.(sender) ?? true
   }
 
   listened(): void {}
@@ -188,7 +197,7 @@ export class TunnelSession implements ClientSession {
 }
 
 /** The client, by its `initialize`. The server has accepted it, whatever it says. */
-function callerIn(opening: Request): Caller {
+export function callerIn(opening: Request): Caller {
   try {
     const { clientInfo, capabilities, reportsRoots } = decodeInitialize(opening)
     return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }

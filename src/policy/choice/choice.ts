@@ -39,11 +39,16 @@ export interface ChoiceOptions {
 type Answer = (call: Call, next: Handler) => Promise<Final>
 
 /** Methods that name no tool, prompt or resource. */
-const NAMELESS = ['tasks/get', 'tasks/update', 'tasks/cancel']
+const NAMELESS = [
+  ...['tasks/get', 'tasks/update', 'tasks/cancel'],
+  // Of sessions of the legacy era.
+  ...['ping', 'logging/setLevel', 'tasks/list', 'tasks/result'],
+]
 /** Methods that name one. They pass unless the choice restricts that kind. */
 const NAMING = [
   ...['tools/list', CALL_TOOL, 'prompts/list', 'prompts/get', LISTEN],
   ...['resources/list', 'resources/templates/list', 'resources/read'],
+  ...['resources/subscribe', 'resources/unsubscribe'],
   ...['skills/list', 'skills/get', 'resources/directory/read'],
 ]
 
@@ -70,6 +75,8 @@ export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions):
       'resources/templates/list': filtering('resourceTemplates', isShown, 'uriTemplate'),
       'skills/list': filtering('skills', isShown),
       'resources/read': reading(isShown, pass),
+      'resources/subscribe': reading(isShown, pass),
+      'resources/unsubscribe': reading(isShown, pass),
       'skills/get': reading(isShown, pass),
       'resources/directory/read': reading(isShown, filtering('resources', isShown)),
       [LISTEN]: listening(isShown),

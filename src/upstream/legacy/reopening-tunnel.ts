@@ -5,7 +5,6 @@
 
 import { Fault } from '../../fault/fault.js'
 import type { Log } from '../../log/events.js'
-import type { Encoded } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { LISTS } from '../../protocol/methods.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
@@ -95,8 +94,9 @@ export class ReopeningTunnel implements Tunnel {
       : new ReopeningTunnel(tunnel, tunnel.revision, openRequests, open, log)
   }
 
-  opened(id: Id): Encoded {
-    return { text: responseMessage(id, this.#answer), origin: this.#answer.outcome.source }
+  opened(id: Id): ReturnType<Tunnel['opened']> {
+    const answer = this.#answer
+    return { text: responseMessage(id, answer), origin: answer.outcome.source, result: resultIn(answer) }
   }
 
   async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {

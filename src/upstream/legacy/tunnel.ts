@@ -7,7 +7,7 @@ import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
 import type { Log } from '../../log/events.js'
 import { cancelledId } from '../../protocol/cancelled.js'
-import type { Encoded, MessageOrigin } from '../../protocol/encoded.js'
+import type { MessageOrigin } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { negotiated } from '../../protocol/legacy-server.js'
 import { CALL_TOOL, methodTraits } from '../../protocol/methods.js'
@@ -141,8 +141,9 @@ export class DirectTunnel implements Tunnel, Owner {
     return new DirectTunnel(peer, options, answer, true)
   }
 
-  opened(id: Id): Encoded {
-    return { text: responseMessage(id, this.answer), origin: this.answer.outcome.source }
+  opened(id: Id): ReturnType<Tunnel['opened']> {
+    const { answer } = this
+    return { text: responseMessage(id, answer), origin: answer.outcome.source, result: resultIn(answer) }
   }
 
   /**
