@@ -39,7 +39,7 @@ const PAIRS: readonly string[] = [
   KEEPS_IDS,
   'modern HTTP client, legacy HTTP server',
   'legacy stdio client, legacy stdio server',
-  'legacy HTTP client, legacy HTTP+SSE server',
+  'legacy HTTP client, legacy stdio server',
 ]
 
 const HERE = 'https://mcp.example.com'
