@@ -115,7 +115,7 @@ function ofAll(payload: Payload, all: NonNullable<OptionalMembers['all']>): Payl
     const left = answer && inAnswer(answer)
     if (left && left !== answer) changed[name] = left
   }
-  return edit(without(payload, { values: names }), changed)
+  return edit(payload, changed)
 }
 
 /** A capability in the form of an empty list is declared. */

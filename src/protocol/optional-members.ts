@@ -1,5 +1,5 @@
 /** The members of clients' messages that may be absent, by the schemas of all revisions: in requests, notifications and answers. */
-import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN } from './meta.js'
+import { CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN } from './meta.js'
 import { LISTS } from './methods.js'
 
 /** What may be absent in an object, by names of its members. */
@@ -49,7 +49,7 @@ export const OF_PARAMS: OptionalMembers = {
     _meta: {
       values: [PROGRESS_TOKEN, LOG_LEVEL],
       objects: [CLIENT_INFO],
-      inside: { [CLIENT_INFO]: OF_CLIENT_INFO, [CLIENT_CAPABILITIES]: OF_CAPABILITIES },
+      inside: { [CLIENT_INFO]: OF_CLIENT_INFO },
     },
   },
 }
@@ -79,12 +79,8 @@ export const OF_ANSWER: OptionalMembers = {
 export const OF_PERSON: OptionalMembers = { objects: ['content', '_meta'], inside: { content: NOT_NULL } }
 
 const CURSOR: OptionalMembers = { values: ['cursor'] }
-/** With a call that is sent again, a modern client answers questions. */
-const RETRY: OptionalMembers = {
-  values: ['requestState'],
-  objects: ['inputResponses'],
-  inside: { inputResponses: { all: 'answers' } },
-}
+/** With a call that is sent again, a modern client answers questions. An answer, or a state, that is null is none: it is refused. */
+const RETRY: OptionalMembers = { inside: { inputResponses: { all: 'answers' } } }
 
 /** In the params of each method, beside those of all. */
 export const OF_METHODS: Readonly<Record<string, OptionalMembers>> = {
@@ -94,12 +90,12 @@ export const OF_METHODS: Readonly<Record<string, OptionalMembers>> = {
   // What a tool gets is its own matter.
   'tools/call': {
     ...RETRY,
-    objects: ['arguments', 'task', 'inputResponses'],
+    objects: ['arguments', 'task'],
     inside: { ...RETRY.inside, task: { values: ['ttl'] } },
   },
   'prompts/get': {
     ...RETRY,
-    objects: ['arguments', 'inputResponses'],
+    objects: ['arguments'],
     inside: { ...RETRY.inside, arguments: NOT_NULL },
   },
   'resources/read': RETRY,
