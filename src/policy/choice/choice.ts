@@ -12,7 +12,7 @@ import { MAX_LOGGED_NAME } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
 import { withoutForeign } from '../../protocol/announced.js'
 import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
-import { CALL_TOOL, LISTEN } from '../../protocol/methods.js'
+import { CALL_TOOL, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
@@ -85,7 +85,9 @@ export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions):
   }
   return (next) =>
     async function chosenCall(call) {
-      const answer = Object.hasOwn(answers, call.method) ? answers[call.method] : undefined
+      // Methods of the legacy era alone are known in sessions of that era.
+      const isKnown = call.link !== undefined || methodTraits(call.method).eras !== 'legacy'
+      const answer = isKnown && Object.hasOwn(answers, call.method) ? answers[call.method] : undefined
       if (answer) return answer(call, next)
       throw new Fault('methodNotFound', `Method not found: ${printable(call.method, ECHOED)}`)
     }

@@ -362,6 +362,11 @@ t.test('decides on every known method, and refuses all others', async (t) => {
       t.ok(server.methods.includes(method), method)
     }
   }
+  for (const method of ['ping', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe', 'tasks/list']) {
+    server.seen.length = 0
+    await handle({ ...callOf({ method, ...naming }), link: { ask: () => Promise.reject(new Error('not asked here')) } })
+    t.same(server.methods, [method], 'in a session of the legacy era')
+  }
   server.seen.length = 0
   for (const ref of [{ type: 'ref/tool', name: 'get_x' }, 'greet', ['greet'], undefined])
     t.match(await refusal(callOf({ method: 'completion/complete', params: { ref } })), { fault: 'invalidParams' })
