@@ -120,10 +120,9 @@ export class Admission {
     const endlessly = signIn ? signingIn(next, signIn) : next
     return async (call) => {
       const { principal, method, answers, link, goesOn = answers !== undefined } = call
-      const { endless, eras } = methodTraits(method)
-      // What a session consists of takes no place in the bounds of calls.
-      const isOfSession = link !== undefined && eras !== 'both'
-      const places = isOfSession ? NO_PLACES : this.#takePlaces({ principal, endless, goesOn })
+      const { endless } = methodTraits(method)
+      // Sessions with the server have bounds of their own.
+      const places = link ? NO_PLACES : this.#takePlaces({ principal, endless, goesOn })
       if (endless) return this.#untilEnded(call, endlessly).finally(() => give(places, principal))
       // The client's own session with the server signs in by itself, and its two ends limit the time of a call.
       const ahead = link ? undefined : signIn?.ahead(call, timed)

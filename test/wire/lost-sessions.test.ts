@@ -1,9 +1,11 @@
 /** Servers that lose a session and do not say so as the specification wants it. */
 import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { type Caller, callers } from '../support/callers.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp, type Override } from '../support/legacy-http.js'
 import { LegacySse, PATHS } from '../support/legacy-sse.js'
@@ -258,21 +260,28 @@ t.test('R1: a server that refuses every call does not get a session for each', a
   t.equal(http.of('initialize').length, 1)
 })
 
-t.test('R1: a relayed client gets 404, which every client understands', async (t) => {
-  const server = await Forgetful.start(t)
-  const { url } = await startBridge(t, { url: server.http.url })
-  for (const [what, refuse] of REFUSALS) {
-    if (what.startsWith('401') || what.startsWith('403')) continue
-    server.seen()
-    const client = await LegacyClient.open(url)
-    t.match((await client.call('act')).message, { result: {} }, what)
-    server.forget(refuse)
-    t.match(await client.call('act'), { status: 404, message: { error: { code: -32600 } } }, what)
-    const other = await LegacyClient.open(url)
-    t.match((await other.call('act')).message, { result: {} }, what)
-    t.equal(server.seen().calls.length, 3, `${what}: nothing is sent twice`)
-  }
-})
+/** With the audit log, answers wait for its file. */
+const PLACES: [where: string, settings: (t: Test) => object][] = [
+  ['', () => ({})],
+  [', also with the audit log', (t) => ({ audit: { file: join(temporaryFolder(t), 'audit.log') } })],
+]
+
+for (const [where, settings] of PLACES)
+  t.test(`a client over HTTP gets 404, which every client understands${where}`, async (t) => {
+    const server = await Forgetful.start(t)
+    const { url } = await startBridge(t, { url: server.http.url }, settings(t))
+    for (const [what, refuse] of REFUSALS) {
+      if (what.startsWith('401') || what.startsWith('403')) continue
+      server.seen()
+      const client = await LegacyClient.open(url)
+      t.match((await client.call('act')).message, { result: {} }, what)
+      server.forget(refuse)
+      t.match(await client.call('act'), { status: 404, message: { error: { code: -32600 } } }, what)
+      const other = await LegacyClient.open(url)
+      t.match((await other.call('act')).message, { result: {} }, what)
+      t.equal(server.seen().calls.length, 3, `${what}: nothing is sent twice`)
+    }
+  })
 
 t.test('a relayed client that gets an error late on its stream gets 404 for its next request', async (t) => {
   let isLost = false

@@ -147,11 +147,13 @@ export function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRe
 
 /**
  * Sets the headers for a fault that is sent as a JSON-RPC error with status 200. The status changes only if the client's
- * own credential was refused, because a client gets another one after a 401 or 403.
+ * own credential was refused, because a client gets another one after a 401 or 403, or if its session is lost, because it
+ * opens another one after a 404.
  */
 export function explainInBand(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): void {
   explain(reply, fault)
-  const isAnswered = fault.fault === 'insufficientScope' || (fault.refused && passthrough)
+  const isOfSession = fault.fault === 'insufficientScope' || fault.fault === 'sessionNotFound'
+  const isAnswered = isOfSession || (fault.refused && passthrough)
   if (isAnswered) reply.code(statusOf(reply, fault, passthrough))
 }
 

@@ -26,6 +26,8 @@ export class LinkedCall implements Link {
   readonly #tunnel: Tunnel
   readonly #record: CallLogEntry
   readonly #send: Send
+  /** The server has answered, or the request has failed. */
+  isSettled = false
   /** The answer has been sent to the client. */
   isSent: () => void = () => {}
   #sent: Promise<void> | undefined
@@ -56,12 +58,18 @@ export class LinkedCall implements Link {
         const reply = replyIn(answer)
         const { source } = answer.outcome
         reply.received = { era: 'legacy', id: answer.id, message: text, source, reply, http: undefined }
-        if (isOwn) this.#sent = new Promise((sent) => (this.isSent = sent))
+        if (isOwn) {
+          this.isSettled = true
+          this.#sent = new Promise((sent) => (this.isSent = sent))
+        }
         resolve(reply)
         return isOwn ? this.#sent : undefined
       }
       const number = isOwn ? this.#record.recorder?.number : undefined
-      this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, number).catch(reject)
+      this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, number).catch((error: unknown) => {
+        this.isSettled ||= isOwn
+        reject(error)
+      })
     })
   }
 

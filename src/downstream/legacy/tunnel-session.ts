@@ -38,8 +38,10 @@ export class TunnelSession implements ClientSession {
   readonly #running = new InFlight()
   /** Records the messages outside of calls; undefined without a recorder. */
   readonly #recorder: SessionRecorder | undefined
-  /** The server has ended the session. */
+  readonly #answering = new Set<LinkedCall>()
+  /** The server has ended the session. Its end waits until what has become of calls is sent. */
   #lost = false
+  #waits = false
 
   /** Another session has its place: it ends with its requests in flight. */
   #left = false
@@ -60,10 +62,10 @@ export class TunnelSession implements ClientSession {
         this.#recorder?.sent(text, about?.call, about?.origin)
         outlet.deliver(text, about)
       },
-      // Deferred, so that the errors of calls in flight are still sent in this session.
+      // Deferred, so that calls in flight learn how they have ended.
       ended: () => {
         this.#lost = true
-        setImmediate(() => outlet.ended())
+        setImmediate(() => this.#endOnceSent())
       },
     })
   }
@@ -92,6 +94,7 @@ export class TunnelSession implements ClientSession {
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const stop = ends && endWith(ends, controller)
     const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send)
+    this.#answering.add(call)
     try {
       let last: Frame
       try {
@@ -111,6 +114,8 @@ export class TunnelSession implements ClientSession {
     } finally {
       // Only now, so that what the server has said since follows its answer.
       call.isSent()
+      this.#answering.delete(call)
+      if (this.#waits) this.#endOnceSent()
       stop?.()
       this.#running.leaveRequest(id, controller)
       if (this.#left && this.open === 0) this.close()
@@ -182,6 +187,12 @@ export class TunnelSession implements ClientSession {
     this.#running.abortAll()
     this.#tunnel.close()
     this.#report(this.#lost ? 'lost' : 'ended')
+  }
+
+  /** Ends the session of a client whose server has ended it: policies may still be busy with answers and errors that are to be sent in it. */
+  #endOnceSent(): void {
+    this.#waits = [...this.#answering].some(({ isSettled }) => isSettled)
+    if (!this.#waits) this.#options.outlet.ended()
   }
 
   #report(what: 'opened' | 'ended' | 'lost'): void {

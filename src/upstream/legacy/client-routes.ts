@@ -49,7 +49,7 @@ export class ClientRoutes {
 
   #connectTo(verdict: Verdict): ForwardInitialize {
     return (opening, from, { reopens, call }) => {
-      if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call })
+      if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call, whenLost: 'sessionNotFound' })
       let first: { verdict: Verdict; call: number | undefined } | undefined = { verdict, call }
       const open: OpenTunnel = async (write) => {
         const now = first?.verdict ?? (await this.#withSessions(from))

@@ -65,6 +65,8 @@ export interface TunnelOptions {
   /** Whose tasks are whose, and which answers are revised. */
   tasks: TaskOwners
   revision: Revision
+  /** How the client learns that the server has ended the session: a client over Streamable HTTP opens another one after a 404. */
+  whenLost?: 'sessionNotFound' | undefined
   /** Encodes the server's own requests and notifications for the client; unchanged by default. */
   write?: ((message: Request | Notification) => Wire) | undefined
 }
@@ -352,9 +354,13 @@ export class DirectTunnel implements Tunnel, Owner {
     const loss = await this.#isLost(failure, method)
     const mayRepeat = loss === 'unacted' || methodTraits(method).idempotent === true
     if (loss && mayRepeat)
-      throw new Fault('upstreamUnavailable', 'The server has ended the session: connect again', {
-        cause: failure instanceof ChannelError ? failure : undefined,
-      })
+      throw new Fault(
+        this.#options.whenLost ?? 'upstreamUnavailable',
+        'The server has ended the session: connect again',
+        {
+          cause: failure instanceof ChannelError ? failure : undefined,
+        },
+      )
   }
 
   async #isLost(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {

@@ -20,7 +20,7 @@ import { answersIn } from './client-traces.js'
 import { DirectTunnel, type LeftSession, type TunnelOptions } from './tunnel.js'
 
 /** How a tunnel is opened. */
-type Opening = Pick<TunnelOptions, 'call' | 'write'>
+type Opening = Pick<TunnelOptions, 'call' | 'write' | 'whenLost'>
 
 /** A session of a tunnel, open or being opened. */
 interface TunnelOccupant extends Occupant {
