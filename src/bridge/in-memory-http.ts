@@ -63,11 +63,19 @@ async function exchange(request: Request, connection: Duplex): Promise<Response>
   const answered = new Promise<Response>((resolve, reject) => {
     // At once: an answer whose connection ends cannot become a Response any more.
     sent.once('response', (answer) => resolve(responseOf(answer)))
-    sent.on('error', (error) => reject(signal.aborted ? signal.reason : error))
+    const failed = (error: unknown) => reject(signal.aborted ? signal.reason : error)
+    sent.on('error', failed)
+    if (request.body === null) {
+      sent.end()
+      return
+    }
+    // A body whose first byte never comes has a time limit, too.
+    sent.flushHeaders()
+    const body = Readable.fromWeb(request.body as Parameters<typeof Readable.fromWeb>[0])
+    body.once('error', failed)
+    // A request that is refused may be answered before its body has been read.
+    pipeline(body, sent).catch(() => {})
   })
-  if (request.body === null) sent.end()
-  // A request that is refused may be answered before its body has been read.
-  else pipeline(Readable.fromWeb(request.body as Parameters<typeof Readable.fromWeb>[0]), sent).catch(() => {})
   return answered
 }
 

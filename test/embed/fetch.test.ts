@@ -159,11 +159,13 @@ t.test('a path at which there can be no endpoint is refused in words of the prog
   }
 })
 
-/** A request whose body begins and does not end. */
-function endless(): { request: Request; cancelled: () => boolean } {
+/** A request whose body does not end. */
+function endless(begun = '{"jsonrpc":"2.0",'): { request: Request; cancelled: () => boolean } {
   let cancelled = false
   const body = new ReadableStream({
-    start: (controller) => controller.enqueue(new TextEncoder().encode('{"jsonrpc":"2.0",')),
+    start: (controller) => {
+      if (begun !== '') controller.enqueue(new TextEncoder().encode(begun))
+    },
     cancel: () => {
       cancelled = true
     },
@@ -177,19 +179,34 @@ function endless(): { request: Request; cancelled: () => boolean } {
   return { request, cancelled: () => cancelled }
 }
 
-t.test('refuses a request whose body does not end', async (t) => {
-  const timers = holdTimers(t, 60_000)
-  const timeouts = { call: 3_600_000 }
-  const bridge = await createBridge({ mcpServers: { it: legacyStdio(t).server }, timeouts })
+for (const [name, begun] of [['does not end'], ['does not even begin', '']] as const)
+  t.test(`refuses a request whose body ${name}`, async (t) => {
+    const timers = holdTimers(t, 60_000)
+    const timeouts = { call: 3_600_000 }
+    const bridge = await createBridge({ mcpServers: { it: legacyStdio(t).server }, timeouts })
+    t.teardown(() => bridge.close())
+    const before = await bridge.fetch(requestFor('tools/list'))
+    t.match(await before.json(), { result: {} })
+    const answering = bridge.fetch(endless(begun).request)
+    await until(() => timers.waiting > 0, 'the body to be read')
+    timers.run()
+    const answer = await answering
+    t.equal(answer.status, 408)
+    t.match(await answer.json(), { error: { code: -32600, message: 'Request timeout: 60 s for the whole request' } })
+  })
+
+t.test('a body that fails is the error of its request, and nobody waits for its first byte', async (t) => {
+  const bridge = await createBridge({ mcpServers: { it: legacyStdio(t).server } })
   t.teardown(() => bridge.close())
-  const before = await bridge.fetch(requestFor('tools/list'))
-  t.match(await before.json(), { result: {} })
-  const answering = bridge.fetch(endless().request)
-  await until(() => timers.waiting > 0, 'the body to be read')
-  timers.run()
-  const answer = await answering
-  t.equal(answer.status, 408)
-  t.match(await answer.json(), { error: { code: -32600, message: 'Request timeout: 60 s for the whole request' } })
+  const failing = new ReadableStream({
+    pull: (controller) => controller.error(new Error('the disk of the application')),
+  })
+  const init = { method: 'POST', headers: headersFor('tools/list'), duplex: 'half' } as RequestInit
+  await t.rejects(bridge.fetch(new Request(URL_, { ...init, body: failing })), {
+    message: 'the disk of the application',
+  })
+  const nowhere = await bridge.fetch(new Request('http://localhost/nowhere', { ...init, body: new ReadableStream({}) }))
+  t.equal(nowhere.status, 404)
 })
 
 t.test('refuses a request whose headers are too large, as a port does', async (t) => {

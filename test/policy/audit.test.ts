@@ -4,7 +4,21 @@
  * Runs in its own process: it checks which packages are loaded.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -153,12 +167,21 @@ const UNWRITABLE: readonly [name: string, make: (folder: string) => string][] = 
   ['a folder', (folder) => folder],
   ['in a folder that is missing', (folder) => join(folder, 'missing', 'audit.jsonl')],
   ['below a file', (folder) => join(folder, 'file', 'audit.jsonl')],
+  ['behind a link into a folder that is missing', (folder) => link(folder, join('missing', 'audit.jsonl'))],
+  ['a device that is full', () => '/dev/full'],
 ]
+function link(folder: string, target: string): string {
+  const file = join(folder, 'link')
+  symlinkSync(target, file)
+  return file
+}
+
 for (const [name, make] of UNWRITABLE)
   t.test(`a file that cannot be opened at the start (${name}) is reported, and no call is sent`, async (t) => {
     const folder = temporaryFolder(t)
     writeFileSync(join(folder, 'file'), '')
     const file = make(folder)
+    const before = readdirSync(folder)
     const { at, log, calls } = await start(t, { file, required: true })
     const refused = await Promise.all([1, 2].map(() => call(at, 'tools/call', { name: 'write' }, as('alice'))))
     for (const { status, message } of refused)
@@ -171,8 +194,40 @@ for (const [name, make] of UNWRITABLE)
       [{ file }],
     )
     t.match(whyNotAppendable(file), /^E[A-Z]+$/, 'and a check says so')
-    t.same(readdirSync(folder), ['file'], 'nothing was created')
+    t.same(readdirSync(folder), before, 'nothing was created')
   })
+
+t.test('a pipe that nobody reads is reported, and no call is sent until somebody does', async (t) => {
+  const file = join(temporaryFolder(t), 'pipe')
+  execFileSync('mkfifo', [file])
+  const { at, calls } = await start(t, { file, required: true })
+  const refused = await call(at, 'tools/call', { name: 'write' }, as('alice'))
+  t.match(refused.message.error?.data, { reason: 'audit_unavailable', outcome: 'not_executed' })
+  t.equal(calls(), 0)
+  const reader = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+  t.teardown(() => closeSync(reader))
+  t.match((await call(at, 'tools/call', { name: 'write' }, as('alice'))).text, /SECRET/)
+  let text = ''
+  await until(() => {
+    text += readNow(reader)
+    return text.split('\n').length > 2
+  }, 'two lines')
+  const lines = text.trim().split('\n')
+  t.match(
+    lines.map((line) => JSON.parse(line) as Json),
+    [{ outcome: 'resumed' }, { tool: 'write', outcome: 'ok' }],
+  )
+})
+
+/** What a pipe has now. */
+function readNow(fd: number): string {
+  const bytes = Buffer.alloc(64 * 1024)
+  try {
+    return bytes.toString('utf8', 0, readSync(fd, bytes))
+  } catch {
+    return ''
+  }
+}
 
 t.test('a check of the file creates nothing, and does not wait for the reader of a pipe', async (t) => {
   const folder = temporaryFolder(t)
