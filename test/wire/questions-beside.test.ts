@@ -1,6 +1,7 @@
 /**
  * Questions of legacy servers that belong to no call of their legacy client: on which stream they come, and that no answer
- * waits for theirs. In a group, with one server behind a policy that checks each call, and through a tunnel.
+ * waits for theirs. In a group, with one server behind a policy that the bridge translates for, and in direct sessions, with and
+ * without a policy.
  */
 import t, { type Test } from 'tap'
 import { ABLE, ADA, type Asker, FOLDERS, NAME, of, ROOTS, type Step, startAsker, WAYS } from '../support/asking.js'
@@ -17,19 +18,25 @@ type Way = (typeof WAYS)[number]
 const BESIDE = WAYS.filter((way) => way !== 'on the stream of the call over HTTP')
 const GROUP = 'in a group'
 const POLICY = 'behind a policy'
+const DIRECT = 'in a direct session behind a policy'
 const TUNNEL = 'through a tunnel'
-const PLACES = [GROUP, POLICY, TUNNEL]
-/** Messages of a server over HTTP to a client over HTTP pass unchanged: there is no tunnel. */
+const PLACES = [GROUP, POLICY, DIRECT, TUNNEL]
+/** Without a policy, messages of a server over HTTP to a client over HTTP pass unchanged: there is no tunnel. */
 const PAIRS = BESIDE.flatMap((way) => PLACES.map((place) => ({ way, place }))).filter(
   ({ way, place }) => place !== TUNNEL || !way.includes('over HTTP') || way.includes('SSE'),
 )
+/** Updates of hidden resources have to be kept from a session: the bridge translates. */
+const POLICIES: Readonly<Record<string, object>> = {
+  [POLICY]: { resources: { deny: ['none:*'] } },
+  [DIRECT]: { tools: { deny: ['none_*'] } },
+}
 const greet = [{ ...ROOTS, id: 'early' }]
 const OPTIONS = { capabilities: ABLE }
 
 async function start(t: Test, way: Way, place: string, plan: Plan = {}, settings: object = {}) {
   const asker = await startAsker(t, way, plan)
   const isGroup = place === GROUP
-  const alone = place === POLICY ? { ...asker.server, tools: { deny: ['none_*'] } } : asker.server
+  const alone = { ...asker.server, ...POLICIES[place] }
   const all = isGroup ? { mcpServers: { test: asker.server, other: asker.server }, groups: { team: {} } } : {}
   const { url } = await startBridge(t, alone, { ...all, ...settings })
   const tool = (name: string) => (isGroup ? `test__${name}` : name)
