@@ -19,7 +19,7 @@ import { ToolNames } from '../policy/tool-names.js'
 import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
 import type { Requester } from '../protocol/account.js'
-import type { Handler } from '../protocol/call.js'
+import type { Handler, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { ROOTS_CHANGED } from '../protocol/methods.js'
 import type { Relayed, Upstream } from '../protocol/upstream.js'
@@ -186,8 +186,7 @@ export class Mount implements Served {
     this.hiding = { name, own, required: requiredScopes(own, trust), behind: this.#behind }
     this.#learnsNames = names !== undefined && !trust
     // An unknown notification could name a hidden item.
-    const carriesUnknown = (sender: Parameters<NonNullable<Upstream['carriesUnknown']>>[0]) =>
-      !hides && (scoped?.hasAll(sender) ?? true)
+    const carriesUnknown = (sender: Pick<Sender, 'principal' | 'grant'>) => !hides && (scoped?.hasAll(sender) ?? true)
     this.upstream = {
       handle: compose(
         this.#behind,

@@ -4,7 +4,7 @@ import { Fault, needsSignIn } from '../fault/fault.js'
 import { type Account, MAX_RETRIES } from '../protocol/account.js'
 import { type LegacyRevision, traits } from '../protocol/eras.js'
 import { uncovered } from '../protocol/input.js'
-import type { SayTunnelled, Tunnel, TunnelListener } from '../protocol/upstream.js'
+import type { AnsweredInitialize, SayTunnelled, Tunnel, TunnelListener } from '../protocol/upstream.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import { EMPTY, objectIn, type Payload, parseObject } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
@@ -28,7 +28,7 @@ export class SigningTunnel implements Tunnel {
     this.#capabilities = (typeof params === 'string' ? undefined : objectIn(params, 'capabilities')) ?? EMPTY
   }
 
-  opened(id: Id): ReturnType<Tunnel['opened']> {
+  opened(id: Id): AnsweredInitialize {
     return this.#tunnel.opened(id)
   }
 

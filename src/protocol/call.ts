@@ -10,7 +10,7 @@ import type { Id, RpcError } from '../rpc/message.js'
 import type { JsonSource, Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
-import type { Encoded } from './encoded.js'
+import type { MessageOrigin } from './encoded.js'
 import type { Era } from './eras.js'
 import type { LogLevel } from './methods.js'
 import type { ShownToken } from './shown-token.js'
@@ -97,7 +97,7 @@ interface ReceivedReply {
 type ReceivedTold = {
   /** The notification that was made of it: another one has been edited. */
   told: Told
-} & ({ era: 'modern'; source: JsonSource } | ({ era: 'legacy' } & Pick<Encoded, 'text'> & Partial<Encoded>))
+} & ({ era: 'modern'; source: JsonSource } | { era: 'legacy'; text: Wire; origin?: MessageOrigin })
 
 /**
  * The session of a legacy client with its legacy server. A call in it goes to no other session of the server. Its params are

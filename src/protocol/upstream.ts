@@ -51,13 +51,18 @@ interface InitializeOptions {
   call?: number | undefined
 }
 
+/** The server's answer to `initialize` for the client, and its result; without one if it is an error. */
+export interface AnsweredInitialize extends Encoded {
+  result: Payload | undefined
+}
+
 /**
  * A client's own session with a legacy server. Messages are forwarded unchanged, except that request ids and progress
  * tokens are renamed, so that equal ones of two requests in flight are not confused.
  */
 export interface Tunnel {
-  /** The server's answer to `initialize`, with this id, and its result. */
-  opened(id: Id): Encoded & { result?: Payload | undefined }
+  /** The server's answer to `initialize`, with this id. */
+  opened(id: Id): AnsweredInitialize
   /** The negotiated revision; undefined if the server refused `initialize`. Then no other message can be sent. */
   readonly revision: LegacyRevision | undefined
   /**

@@ -30,7 +30,6 @@ export class LinkedCall implements Link {
   isSettled = false
   /** The answer has been sent to the client. */
   isSent: () => void = () => {}
-  #sent: Promise<void> | undefined
   #isOver = false
 
   constructor(request: Request, caller: Caller, tunnel: Tunnel, record: CallLogEntry, send: Send) {
@@ -58,12 +57,12 @@ export class LinkedCall implements Link {
         const reply = replyIn(answer)
         const { source } = answer.outcome
         reply.received = { era: 'legacy', id: answer.id, message: text, source, reply, http: undefined }
-        if (isOwn) {
-          this.isSettled = true
-          this.#sent = new Promise((sent) => (this.isSent = sent))
-        }
         resolve(reply)
-        return isOwn ? this.#sent : undefined
+        if (!isOwn) return undefined
+        this.isSettled = true
+        return new Promise((sent) => {
+          this.isSent = sent
+        })
       }
       const number = isOwn ? this.#record.recorder?.number : undefined
       this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, number).catch((error: unknown) => {

@@ -1,8 +1,10 @@
 /** Opens the session of a legacy client: through a tunnel to a legacy server, or translated by the bridge. */
 
 import { Fault } from '../../fault/fault.js'
-import { type Final, type Sender, unheard, unlogged } from '../../protocol/call.js'
+import { type Caller, type Final, type Sender, unheard, unlogged } from '../../protocol/call.js'
 import type { Encoded } from '../../protocol/encoded.js'
+import { NEWEST_MODERN } from '../../protocol/eras.js'
+import { decodeInitialize } from '../../protocol/legacy-client.js'
 import type { LegacyRoute, Tunnel } from '../../protocol/upstream.js'
 import { error as errorMessage, type Request, result } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
@@ -10,7 +12,7 @@ import { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Opened, OpenOptions } from './session.js'
 import { TranslatedSession } from './translated-session.js'
-import { callerIn, TunnelSession } from './tunnel-session.js'
+import { TunnelSession } from './tunnel-session.js'
 
 /**
  * Answers `initialize` and opens the session. `known` is the result of `legacyRoute`, if the caller has called it already.
@@ -37,14 +39,15 @@ export async function openSession(
     if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
     const { revision } = tunnel
     const { transport: serverTransport } = route
-    const { text, origin } = revision ? await asOffered(tunnel, request, options) : tunnel.opened(request.id)
+    const caller = callerIn(request)
+    const { text, origin } = revision ? await asOffered(tunnel, request, caller, options) : tunnel.opened(request.id)
     record.note({ serverEra: 'legacy', serverTransport, ...(revision && { clientRevision: revision }) })
     record.recorder?.sent(text, origin)
     record.answered(revision ? 'ok' : 'error', undefined)
     if (revision === undefined) return { text }
     return {
       text,
-      session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport, opening: request }),
+      session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport, opening: request, caller }),
     }
   } catch (error) {
     const fault = Fault.from(error)
@@ -58,7 +61,12 @@ export async function openSession(
  * The server's answer to `initialize`, in which policies leave out what they leave out of one to `server/discover`. Rejects with
  * a Fault.
  */
-async function asOffered(tunnel: Tunnel, request: Request, { upstream, sender }: OpenOptions): Promise<Encoded> {
+async function asOffered(
+  tunnel: Tunnel,
+  request: Request,
+  caller: Caller,
+  { upstream, sender }: OpenOptions,
+): Promise<Encoded> {
   const opened = tunnel.opened(request.id)
   if (!opened.result) return opened
   const said: Final = { kind: 'result', result: opened.result }
@@ -69,7 +77,7 @@ async function asOffered(tunnel: Tunnel, request: Request, { upstream, sender }:
       params: EMPTY,
       meta: EMPTY,
       progress: false,
-      caller: callerIn(request),
+      caller,
       ...sender,
       inBand: true,
       link: { ask: async () => said },
@@ -83,5 +91,15 @@ async function asOffered(tunnel: Tunnel, request: Request, { upstream, sender }:
   } catch (error) {
     tunnel.close()
     throw error
+  }
+}
+
+/** The client, by its `initialize`. The server has accepted it, whatever it says. */
+function callerIn(opening: Request): Caller {
+  try {
+    const { clientInfo, capabilities, reportsRoots } = decodeInitialize(opening)
+    return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }
+  } catch {
+    return { revision: NEWEST_MODERN, capabilities: '{}' }
   }
 }

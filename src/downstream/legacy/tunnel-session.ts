@@ -5,7 +5,7 @@
 
 import type { SessionRecorder } from '../../ports/recorder.js'
 import type { Call, Caller } from '../../protocol/call.js'
-import { type LegacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
+import type { LegacyRevision } from '../../protocol/eras.js'
 import { decodeInitialize, legacyError } from '../../protocol/legacy-client.js'
 import { LEGACY_CLIENT_NOTIFICATIONS } from '../../protocol/methods.js'
 import { withReceived } from '../../protocol/trace.js'
@@ -26,6 +26,8 @@ import { TranslatedSession } from './translated-session.js'
 interface TunnelSessionOptions extends OpenOptions {
   /** The `initialize` of the client. */
   opening: Request
+  /** The client, by that. */
+  caller: Caller
   serverTransport: Exclude<LegacyRoute, 'translate'>['transport']
 }
 
@@ -34,7 +36,6 @@ export class TunnelSession implements ClientSession {
   readonly revision: LegacyRevision
   readonly #tunnel: Tunnel
   readonly #options: TunnelSessionOptions
-  readonly #caller: Caller
   readonly #running = new InFlight()
   /** Records the messages outside of calls; undefined without a recorder. */
   readonly #recorder: SessionRecorder | undefined
@@ -51,7 +52,6 @@ export class TunnelSession implements ClientSession {
     this.revision = revision
     this.#tunnel = tunnel
     this.#options = options
-    this.#caller = callerIn(options.opening)
     const { outlet, log, session } = options
     this.#recorder = log.telemetry?.recorder?.session(session)
     this.#report('opened')
@@ -93,7 +93,7 @@ export class TunnelSession implements ClientSession {
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const stop = ends && endWith(ends, controller)
-    const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send)
+    const call = new LinkedCall(request, this.#options.caller, this.#tunnel, record, send)
     this.#answering.add(call)
     try {
       let last: Frame
@@ -204,15 +204,5 @@ export class TunnelSession implements ClientSession {
   #cancelledBy(message: Notification | Response): number | undefined {
     const cancels = message.kind === 'notification' && message.method === 'notifications/cancelled'
     return cancels ? this.#running.named(message.params)?.call : undefined
-  }
-}
-
-/** The client, by its `initialize`. The server has accepted it, whatever it says. */
-export function callerIn(opening: Request): Caller {
-  try {
-    const { clientInfo, capabilities, reportsRoots } = decodeInitialize(opening)
-    return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }
-  } catch {
-    return { revision: NEWEST_MODERN, capabilities: '{}' }
   }
 }

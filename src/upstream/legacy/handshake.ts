@@ -1,7 +1,8 @@
 /** Performs the handshake with a legacy server: sends `initialize`, and falls back to older revisions. */
 import { isLater, isModern, LEGACY, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../../protocol/eras.js'
 import { decodeHandshake, type Handshake, initializeParams, speaksOnly } from '../../protocol/legacy-server.js'
-import type { Response } from '../../rpc/message.js'
+import type { AnsweredInitialize } from '../../protocol/upstream.js'
+import { type Id, type Response, response as responseMessage } from '../../rpc/message.js'
 import { cut, weightOf } from '../../rpc/source.js'
 import { edit, type Json, objectIn, type Payload, value } from '../../rpc/splice.js'
 import { errorIn } from '../failure.js'
@@ -99,6 +100,11 @@ function alternatives(refusal: Response | undefined): readonly LegacyRevision[] 
 /** The result in an answer; undefined if it is an error, or no object. */
 export function resultIn({ outcome: { kind, payload } }: Response): Payload | undefined {
   return kind === 'result' ? payload : undefined
+}
+
+/** The answer to `initialize`, with the id of another client. */
+export function answeredWith(answer: Response, id: Id): AnsweredInitialize {
+  return { text: responseMessage(id, answer), origin: answer.outcome.source, result: resultIn(answer) }
 }
 
 /** The result of an answer, which has to be an object. Throws a ChannelError. */

@@ -8,7 +8,13 @@ import type { Log } from '../../log/events.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { LISTS } from '../../protocol/methods.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
-import type { AgreedSettings, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
+import type {
+  AgreedSettings,
+  AnsweredInitialize,
+  SayTunnelled,
+  Tunnel,
+  TunnelListener,
+} from '../../protocol/upstream.js'
 import {
   type Id,
   jsonOf,
@@ -16,7 +22,6 @@ import {
   notification,
   type Request,
   type Response,
-  response as responseMessage,
   type Sent,
 } from '../../rpc/message.js'
 import { own, type Wire } from '../../rpc/source.js'
@@ -25,7 +30,7 @@ import { ECHOED, printable } from '../../texts/printable.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import { backoff, pause } from '../../time/pause.js'
 import { unlessAborted } from '../../time/time.js'
-import { resultIn } from './handshake.js'
+import { answeredWith, resultIn } from './handshake.js'
 import { KeptSettings } from './kept-settings.js'
 import { OpenServerRequests } from './open-server-requests.js'
 import { SeenLists } from './seen-lists.js'
@@ -94,9 +99,8 @@ export class ReopeningTunnel implements Tunnel {
       : new ReopeningTunnel(tunnel, tunnel.revision, openRequests, open, log)
   }
 
-  opened(id: Id): ReturnType<Tunnel['opened']> {
-    const answer = this.#answer
-    return { text: responseMessage(id, answer), origin: answer.outcome.source, result: resultIn(answer) }
+  opened(id: Id): AnsweredInitialize {
+    return answeredWith(this.#answer, id)
   }
 
   async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {

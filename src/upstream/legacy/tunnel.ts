@@ -15,7 +15,14 @@ import { declaredBy } from '../../protocol/offered.js'
 import { concernsTasks } from '../../protocol/owned-tasks.js'
 import { revisedResponse } from '../../protocol/revise.js'
 import { offersTasks } from '../../protocol/tasks.js'
-import type { AboutMessage, DeliveryKind, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
+import type {
+  AboutMessage,
+  AnsweredInitialize,
+  DeliveryKind,
+  SayTunnelled,
+  Tunnel,
+  TunnelListener,
+} from '../../protocol/upstream.js'
 import {
   type Id,
   idKey,
@@ -44,7 +51,7 @@ import type { Loss } from '../session-loss.js'
 import type { TaskOwners } from '../task-owners.js'
 import { ChannelError } from '../transport/channel.js'
 import { ClientTraces } from './client-traces.js'
-import { resultIn, sendOpening } from './handshake.js'
+import { answeredWith, resultIn, sendOpening } from './handshake.js'
 import { OrderedDelivery } from './ordered-delivery.js'
 
 export interface TunnelOptions {
@@ -143,9 +150,8 @@ export class DirectTunnel implements Tunnel, Owner {
     return new DirectTunnel(peer, options, answer, true)
   }
 
-  opened(id: Id): ReturnType<Tunnel['opened']> {
-    const { answer } = this
-    return { text: responseMessage(id, answer), origin: answer.outcome.source, result: resultIn(answer) }
+  opened(id: Id): AnsweredInitialize {
+    return answeredWith(this.answer, id)
   }
 
   /**
