@@ -44,14 +44,11 @@ export class MemberConnections {
     }
   }
 
-  #enter(member: Member, principal: string, client: AskedClient | undefined): (() => void) | undefined {
-    return member.upstream.connected?.(principal, client && this.#shown(member, client), member.sleeps)
-  }
-
   #connect({ principal, client, ends }: Connection): void {
     for (const member of this.#members) {
       if (ends.has(member)) continue
-      ends.set(member, this.#enter(member, principal, client))
+      const { upstream, sleeps } = member
+      ends.set(member, upstream.connected?.(principal, client && this.#shown(member, client), sleeps))
     }
   }
 }

@@ -24,7 +24,7 @@ export class AuditFile implements AuditSink {
     const fd = await this.#opened()
     // A device that takes nothing refuses even this.
     await writeSome(fd, Buffer.alloc(0), 0)
-    if ('file' in this.#target && (await isFull(this.#target.file))) throw new NoSpace()
+    if ('file' in this.#target && (await isFull(this.#target.file))) throw noSpace()
   }
 
   async write(lines: readonly AuditText[]): Promise<void> {
@@ -62,12 +62,8 @@ export class AuditFile implements AuditSink {
 }
 
 /** The error of a write to a full disk, before the first line. */
-class NoSpace extends Error {
-  readonly code = 'ENOSPC'
-
-  constructor() {
-    super('ENOSPC: no space left on device')
-  }
+function noSpace(): Error {
+  return Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
 }
 
 async function isPipe(file: string): Promise<boolean> {

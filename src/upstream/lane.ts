@@ -105,11 +105,16 @@ export function isLarge(bytes: number | undefined): boolean {
   return bytes !== undefined && bytes > LARGE
 }
 
+/** How many large answers of this length a server may have to send. */
+function mostOf(bytes: number): number {
+  return Math.max(1, Math.floor(ROOM / bytes))
+}
+
 /** Notes the length of an answer. */
 export function learn(lane: Lane, bytes: number): void {
   lane.large = isLarge(bytes) ? bytes : 0
   if (lane.large > 0) {
-    lane.mostOpen = Math.max(1, Math.floor(ROOM / bytes))
+    lane.mostOpen = mostOf(bytes)
     lane.mostBlocking = lane.mostOpen
     return
   }
@@ -123,7 +128,7 @@ export function learn(lane: Lane, bytes: number): void {
 export function learnArriving(lane: Lane, bytes: number): void {
   if (!isLarge(bytes) || bytes <= lane.large) return
   lane.large = bytes
-  lane.mostOpen = Math.min(lane.mostOpen, Math.max(1, Math.floor(ROOM / bytes)))
+  lane.mostOpen = Math.min(lane.mostOpen, mostOf(bytes))
   lane.mostBlocking = Math.min(lane.mostBlocking, lane.mostOpen)
 }
 
