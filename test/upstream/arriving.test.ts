@@ -1,16 +1,14 @@
 /** An answer that is still arriving already shows that it is large. */
-import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { json } from 'node:stream/consumers'
+import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { call } from '../support/modern.js'
+import { PlainHttp, sendText } from '../support/plain-http.js'
 
 interface Message {
   id?: number
-  method: string
+  method?: string
   params?: { name?: string; protocolVersion?: string }
 }
 
@@ -20,46 +18,32 @@ const as = (who: keyof typeof TOKENS) => ({ headers: { authorization: `Bearer ${
 
 /** A legacy server whose tool `bulk` sends the most of a large answer, and ends it when the test says so. It answers others meanwhile. */
 async function startSlowServer(t: Test, type: 'application/json' | 'text/event-stream') {
-  const open: { response: ServerResponse; end: () => void }[] = []
-  const prefix = type === 'application/json' ? '' : 'data: '
-  const answer = async ({ id, method, params }: Message, response: ServerResponse) => {
-    if (id === undefined) return response.writeHead(202).end()
-    const result = (value: unknown) =>
-      response
-        .writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 'one' })
-        .end(JSON.stringify({ jsonrpc: '2.0', id, result: value }))
-    if (method === 'initialize')
-      return result({
-        protocolVersion: params?.protocolVersion,
-        capabilities: { tools: {} },
-        serverInfo: { name: 'slow', version: '1' },
-      })
-    if (params?.name !== 'bulk') return result(method === 'tools/call' ? { content: [] } : {})
+  const open: (() => void)[] = []
+  let asked = 0
+  const sendMost = async (response: ServerResponse, id: unknown) => {
+    const prefix = type === 'application/json' ? '' : 'data: '
     response.writeHead(200, { 'content-type': type })
     response.write(`${prefix}{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`)
     // In pieces, each when the one before has gone, so that most of it has arrived.
     for (let sent = 0; sent < 14 && response.writable; sent++)
       await new Promise<unknown>((resolve) => response.write('x'.repeat(MIB), resolve))
-    open.push({ response, end: () => response.end('"}]}}\n\n') })
-    return undefined
+    open.push(() => response.end('"}]}}\n\n'))
   }
-  let asked = 0
-  const server = createServer((request, response) => {
-    if (request.method !== 'POST') return void response.writeHead(405).end()
-    json(request)
-      .then((message) => {
-        if ((message as Message).params?.name === 'bulk') asked++
-        return answer(message as Message, response)
-      })
-      .catch(() => response.destroy())
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
+  const server = await PlainHttp.start(t, ({ message }, response) => {
+    const { id, method, params } = (message ?? {}) as unknown as Message
+    if (method === undefined) return void response.writeHead(405).end()
+    if (id === undefined) return void response.writeHead(202).end()
+    if (params?.name === 'bulk') {
+      asked++
+      sendMost(response, id).catch(() => response.destroy())
+      return
+    }
+    const { protocolVersion } = params ?? {}
+    const opened = { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'slow', version: '1' } }
+    const result = method === 'initialize' ? opened : method === 'tools/call' ? { content: [] } : {}
+    sendText(response, JSON.stringify({ jsonrpc: '2.0', id, result }), { 'mcp-session-id': 'one' })
   })
-  const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}/mcp`, open, asked: () => asked }
+  return { url: server.url, open, asked: () => asked }
 }
 
 for (const type of ['application/json', 'text/event-stream'] as const)
@@ -76,7 +60,7 @@ for (const type of ['application/json', 'text/event-stream'] as const)
       t.ok(server.asked() <= 2, `${server.asked()} calls at the server`)
       let ended = 0
       await until(() => {
-        for (const { end } of server.open.slice(ended)) end()
+        for (const end of server.open.slice(ended)) end()
         ended = server.open.length
         return ended === calls.length
       }, 'all answers')
