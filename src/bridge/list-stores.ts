@@ -7,6 +7,8 @@ import type { ListStore } from '../ports/list-store.js'
 import type { SharedStore } from '../ports/replicas.js'
 import { ListFiles, NOT_KEPT } from './list-files.js'
 
+const UNREADABLE = 'it cannot be decrypted: it is damaged, or sealed with a key that is not one of stateKeys any more'
+
 interface Places {
   /** The folder for what the bridge knows of a user; undefined if there is none. */
   folder: string | undefined
@@ -25,14 +27,15 @@ export function listStoreOf({ lists, listen }: Settings, { folder, log, records 
 
 function sharedLists(records: Pick<SharedStore, 'recall' | 'remember'>, log: Places['log']): ListStore {
   let hasSaid = false
+  const unusable = (key: string, why: string) => {
+    if (!hasSaid) log.warn({ event: 'lists_not_kept', path: `lists ${key} in Redis`, why }, NOT_KEPT)
+    hasSaid = true
+  }
   return {
-    read: (key) => records.recall('lists', key).catch(() => undefined),
+    read: (key) => records.recall('lists', key, () => unusable(key, UNREADABLE)).catch(() => undefined),
     write: async (key, text) => {
       await records.remember('lists', key, text, MAX_KEPT_LISTS)
     },
-    unusable(key, why) {
-      if (!hasSaid) log.warn({ event: 'lists_not_kept', path: `lists ${key} in Redis`, why }, NOT_KEPT)
-      hasSaid = true
-    },
+    unusable,
   }
 }

@@ -37,9 +37,13 @@ export class Occupancy {
     return this.bound.used
   }
 
-  /** Adds an occupant, ending an idle one if there is no room. Throws a Fault if none is idle. */
+  /**
+   * Adds an occupant, which comes in the place of a spare that it could not use. Ends an idle one if there is no room. Throws a
+   * Fault if none is idle.
+   */
   enter(occupant: Occupant): void {
     const { principal } = occupant
+    for (const spare of this.#sparesOf(principal)) this.#end(spare)
     this.makeRoom(principal)
     this.bound.occupy(principal)
     const others = this.#occupants.get(principal)
@@ -86,14 +90,16 @@ export class Occupancy {
   /** The same for one principal. */
   endIdleOf(principal: string): void {
     const now = performance.now()
-    const spares: Occupant[] = []
     for (const occupant of [...(this.#occupants.get(principal) ?? [])]) {
-      const { idleSince, idleLimit, isSpare } = occupant
+      const { idleSince, idleLimit } = occupant
       if (idleSince !== undefined && idleLimit !== undefined && now - idleSince >= idleLimit) this.#end(occupant)
-      else if (isSpare) spares.push(occupant)
     }
-    spares.sort((one, other) => sinceOf(other) - sinceOf(one))
+    const spares = this.#sparesOf(principal).sort((one, other) => sinceOf(other) - sinceOf(one))
     for (const spare of spares.slice(MAX_SPARES)) this.#end(spare)
+  }
+
+  #sparesOf(principal: string): Occupant[] {
+    return [...(this.#occupants.get(principal) ?? [])].filter(({ isSpare }) => isSpare)
   }
 
   get #name(): string {

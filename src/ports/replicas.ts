@@ -73,8 +73,11 @@ export interface ChangeListener {
 
 /** Values that all replicas share for a time. */
 export interface SharedStore {
-  /** The shared value; undefined if there is none. Rejects with a Fault if the store is unreachable. */
-  recall(kind: string, name: string): Promise<string | undefined>
+  /**
+   * The shared value; undefined if there is none, or if it cannot be decrypted, for which `unreadable` is called. Rejects with a
+   * Fault if the store is unreachable.
+   */
+  recall(kind: string, name: string, unreadable?: () => void): Promise<string | undefined>
   /** Shares a value for so many milliseconds. Resolves to false if the store is unreachable. */
   remember(kind: string, name: string, text: string, milliseconds: number): Promise<boolean>
   forget(kind: string, name: string): void

@@ -30,9 +30,12 @@ export class RedisStore implements SharedStore {
     this.#options = options
   }
 
-  async recall(kind: string, name: string): Promise<string | undefined> {
+  async recall(kind: string, name: string, unreadable?: () => void): Promise<string | undefined> {
     const key = this.#keyOf(kind, name)
-    return this.#opened(await this.#run(key, (keys) => keys.get(key)), key)
+    const sealed = await this.#run(key, (keys) => keys.get(key))
+    const text = this.#opened(sealed, key)
+    if (sealed && text === undefined) unreadable?.()
+    return text
   }
 
   /** Reads a value repeatedly until it is wanted, for so many milliseconds. Resolves to the last one. Rejects with a Fault. */

@@ -36,10 +36,11 @@ async function setUp(t: Test) {
     })
     const bridge = startProgram(t, ['--config', config, '--log-format', 'json'], { XDG_STATE_HOME: state })
     await says(bridge, /"listening"/)
-    return async (who: keyof typeof TOKENS) => {
+    const list = async (who: keyof typeof TOKENS) => {
       const headers = { authorization: `Bearer ${TOKENS[who]}` }
       return (await call(listen, 'tools/list', {}, { headers })).message.result?.['tools'] as unknown[]
     }
+    return Object.assign(list, { log: bridge })
   }
   const records = async () => {
     const { stdout } = await run('redis-cli', ['-p', `${redis.port}`, 'KEYS', '*lists:*'])
@@ -72,3 +73,23 @@ t.test(
     t.same(await fourth('ann'), [], 'without Redis nothing is known, and that is answered')
   },
 )
+
+t.test('a record in Redis that cannot be decrypted is said once, and written again', { skip: noRedis }, async (t) => {
+  const { redis, start, records } = await setUp(t)
+  const first = await start()
+  let whole: unknown[] = []
+  await until(async () => {
+    whole = await first('ann')
+    return whole.length > 10
+  }, 'a whole list')
+  await until(async () => (await records()).length === 2, 'a record for each server')
+  const damaged = Buffer.from('not what it was').toString('base64')
+  for (const key of await records()) await run('redis-cli', ['-p', `${redis.port}`, 'SET', key, damaged])
+  const second = await start()
+  t.same(await second('ann'), whole)
+  t.equal(second.log.stderr().match(/lists_not_kept/g)?.length, 1)
+  t.match(second.log.stderr(), /cannot be decrypted/)
+  const isWritten = async (key: string) =>
+    (await run('redis-cli', ['-p', `${redis.port}`, 'GET', key])).stdout.trim() !== damaged
+  await until(async () => (await Promise.all((await records()).map(isWritten))).every(Boolean), 'new records')
+})

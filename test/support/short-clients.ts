@@ -15,6 +15,7 @@ import { type BridgeProcess, startBridgeProcess } from './bridge-process.js'
 import { programsOf } from './built-bridge.js'
 import { bridgeCommand } from './cli.js'
 import { until } from './eventually.js'
+import { TRANSLATED } from './lanes.js'
 import { LegacyClient } from './legacy-client.js'
 import { legacyStdio } from './legacy-stdio.js'
 import { call } from './modern.js'
@@ -135,7 +136,7 @@ export async function startVisited(t: Test): Promise<Visited> {
     listen: 'http://127.0.0.1:0/mcp',
     mcpServers: {
       direct: legacyStdio(t).server,
-      translated: { ...legacyStdio(t).server, tools: { deny: ['no'] } },
+      translated: { ...legacyStdio(t).server, ...TRANSLATED },
       modern: modernStdio(t).server,
       http: { url: http.url },
       lazy: { ...legacyStdio(t).server, start: 'lazy' },

@@ -15,6 +15,8 @@ type Who = (typeof PRINCIPALS)[number]
 /** Clients of each principal at once, names of clients, and calls of one client. */
 const AT_ONCE = 2
 const NAMES = ['one', 'two']
+/** Visits after which another application comes. The one program that stays is of no use to it. */
+const VISITS_EACH = 5
 const CALLS_EACH = 15
 /** Disturbances in all, and the fewest calls between two of them. */
 const DISTURBANCES = 20
@@ -55,9 +57,8 @@ export async function runTakeovers(t: Test, options: TakeoverOptions): Promise<T
   const goesOn = () => made() < calls && performance.now() < deadline
 
   const comesAndGoes = async (who: Who, n: number) => {
-    while (goesOn()) {
-      await visit(bridge.url, who, NAMES[(came.clients + n) % NAMES.length] as string, came)
-    }
+    for (let visits = n; goesOn(); visits++)
+      await visit(bridge.url, who, NAMES[Math.floor(visits / VISITS_EACH) % NAMES.length] as string, came)
   }
   const disturb = async () => {
     for (let n = 0; goesOn(); n++) {

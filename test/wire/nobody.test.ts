@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { ended } from '../support/idle.js'
+import { TRANSLATED } from '../support/lanes.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'
@@ -60,6 +61,7 @@ const PLACES: readonly [
     'behind a policy',
     async (t, server, timeouts) => (await startBridge(t, { ...server, tools: { deny: ['no'] } }, { timeouts })).url,
   ],
+  ['translated', async (t, server, timeouts) => (await startBridge(t, { ...server, ...TRANSLATED }, { timeouts })).url],
   [
     'in a group',
     async (t, server, timeouts) => {
@@ -91,7 +93,7 @@ for (const [kind, start] of [
 
 t.test('a program of clients that have gone ends although others of the same principal stay', async (t) => {
   const program = legacyStdio(t)
-  const { url } = await startBridge(t, { ...program.server, tools: { deny: ['no'] } }, { timeouts: TIMES })
+  const { url } = await startBridge(t, { ...program.server, ...TRANSLATED }, { timeouts: TIMES })
   const staying = await LegacyClient.open(url)
   await staying.call('echo', { x: 1 })
   const leaving = await LegacyClient.open(url, { capabilities: { elicitation: {} } })
@@ -106,7 +108,7 @@ t.test('a program of clients that have gone ends although others of the same pri
 
 t.test('the next equal client gets the program of one that has just gone', async (t) => {
   const program = legacyStdio(t)
-  const { url } = await startBridge(t, { ...program.server, tools: { deny: ['no'] } })
+  const { url } = await startBridge(t, { ...program.server, ...TRANSLATED })
   for (let visit = 0; visit < 3; visit++) {
     const client = await LegacyClient.open(url, { capabilities: { elicitation: {} } })
     t.match((await client.call('echo', { x: visit })).message, { result: { structuredContent: { x: visit } } })

@@ -3,6 +3,7 @@ import t from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { ended } from '../support/idle.js'
+import { LANES } from '../support/lanes.js'
 import { LegacyClient, type OpenOptions } from '../support/legacy-client.js'
 import { LegacySse } from '../support/legacy-sse.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
@@ -15,12 +16,6 @@ const ECHO = { name: 'echo', arguments: { x: 1 } }
 const TOKENS = { alice: 'token-of-alice-0123456789', bob: 'token-of-bob-0123456789' }
 const asked = { capabilities: { elicitation: {}, roots: {} } }
 
-/** How a server is served: its clients' messages pass, or the bridge answers them itself. */
-const LANES: readonly [name: string, entry: object][] = [
-  ['directly', {}],
-  ['translated', { tools: { deny: ['no'] } }],
-]
-
 async function visit(url: string, options: OpenOptions = {}, use = (client: LegacyClient) => client.call('echo')) {
   const client = await LegacyClient.open(url, options)
   const { message } = await use(client)
@@ -31,7 +26,7 @@ async function visit(url: string, options: OpenOptions = {}, use = (client: Lega
 const requests = (program: Program, method: string) =>
   program.messages().filter((message) => message['method'] === method)
 
-for (const [lane, entry] of LANES) {
+for (const [lane, entry] of Object.entries(LANES)) {
   t.test(`${lane}: the next equal client gets the program of one that has gone`, async (t) => {
     const program = legacyStdio(t)
     const { url } = await startBridge(t, { ...program.server, ...entry })
@@ -67,6 +62,18 @@ for (const [lane, entry] of LANES) {
     await visit(url, { clientInfo: { name: 'c', version: '1' } })
     t.equal(program.pids().length, 3)
     t.notOk(ended(program).includes(String(last)))
+  })
+
+  t.test(`${lane}: a program that waits for equal clients ends when another one needs its own`, async (t) => {
+    const program = legacyStdio(t)
+    const { url } = await startBridge(t, { ...program.server, ...entry })
+    await visit(url, { clientInfo: { name: 'a', version: '1' } })
+    const other = await LegacyClient.open(url, { clientInfo: { name: 'b', version: '1' } })
+    t.match((await other.call('echo', { n: 1 })).message, { result: { structuredContent: { n: 1 } } })
+    const [first] = program.pids()
+    await until(() => ended(program).length === 1, 'the end of a program')
+    t.same(ended(program), [first])
+    t.match((await other.call('echo', { n: 2 })).message, { result: { structuredContent: { n: 2 } } })
   })
 
   t.test(`${lane}: a program that is killed, or hangs, is nobody's any more`, async (t) => {
