@@ -40,6 +40,8 @@ const MAX_TITLE = 60
 
 export class GroupMount implements Served {
   readonly name: string
+  /** The version of the bridge. */
+  readonly #version: string
   /** The settings now: a reload may change them. */
   readonly #settings: CommonSettings
   readonly #sessionSettings: SessionSettings
@@ -65,6 +67,7 @@ export class GroupMount implements Served {
     const { version } = context
     const log = logOf({ kind: 'group', name, eraOf: (server) => this.#eraOf(server) }, shared, context)
     this.name = name
+    this.#version = version
     const settings = { ...given }
     this.#settings = settings
     this.#entry = entry
@@ -143,6 +146,11 @@ export class GroupMount implements Served {
     this.#group.change(this.#planOf())
     clearInterval(this.#looking)
     this.#looking = served.some(({ isFound }) => isFound) ? lookEvery(LOOK_EVERY, () => this.#look()) : undefined
+  }
+
+  /** What everybody may know of it: not its servers. */
+  get identity(): { name: string; version: string } {
+    return { name: this.name, version: this.#version }
   }
 
   /** The group without its search, which lists all tools; undefined if the tools are not searched. */

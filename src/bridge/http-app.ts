@@ -28,6 +28,7 @@ import { origin } from '../plugins/origin.js'
 import { metadataPaths, prefixOf, protectedEndpoints, protectedResource } from '../plugins/protected-resource.js'
 import { rateLimit } from '../plugins/rate-limit.js'
 import { publicAddresses, reachedThrough } from '../plugins/reached.js'
+import { type ServerCardsOptions, serverCards } from '../plugins/server-cards.js'
 import { type SignInRoutes, signInPage, signInPaths } from '../plugins/sign-in.js'
 import type { TokenLives } from '../plugins/token-lives.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
@@ -67,8 +68,8 @@ export interface FrontOptions {
   audit?: AuditLog | undefined
   /** Health and metrics; undefined if `admin` has its own address for them. */
   health: HealthOptions | undefined
-  /** The published list of servers; undefined if none is published. */
-  published: WellKnownOptions['published'] | undefined
+  /** What is published of the servers; undefined if nothing is. */
+  publisher: (WellKnownOptions & ServerCardsOptions) | undefined
   requests: Requests
   /** Checks tokens of identity providers; undefined if there are none. */
   verify: Verify | undefined
@@ -117,7 +118,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   if (options.attached) app.addHook('preParsing', limitBodyTime)
 
   const own = settings.publicUrl === undefined ? [] : [new URL(settings.publicUrl)]
-  const { published } = options
+  const { publisher } = options
   const { verify, issuerDocument } = options
   const before = options.facade && { ...options.facade, ...facadeAt(settings, endpoints) }
   const guarded =
@@ -131,7 +132,11 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     ...(issuerDocument ? [ISSUER_METADATA] : []),
     ...endpoints.flatMap(({ mount, ...at }) => mount.metadata({ ...at, addresses })),
   ]
-  const reachable = [...(options.health ? OPEN : []), ...(published ? PUBLIC : []), ...metadata]
+  const reachable = [
+    ...(options.health ? OPEN : []),
+    ...(publisher ? [...PUBLIC, ...publisher.cardPaths] : []),
+    ...metadata,
+  ]
   await app.register(origin, {
     allowedHosts: hostsOf(settings, listen),
     allowedOrigins: [...settings.allowedOrigins, ...own.map((url) => url.origin)],
@@ -170,7 +175,10 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
       done()
     })
   if (options.health) await app.register(health, options.health)
-  if (published) await app.register(wellKnown, { published })
+  if (publisher) {
+    await app.register(wellKnown, publisher)
+    await app.register(serverCards, publisher)
+  }
   if (guarded) await app.register(protectedResource, guarded)
   if (before) await app.register(facade, before)
   if (issuerDocument) await app.register(issuerMetadata, { find: () => issuerDocument.find() })

@@ -224,7 +224,7 @@ export class HttpService {
       audit: this.#options.audit,
       // An application around the bridge has its own paths for these.
       health: settings.admin === undefined && !this.#isAttached ? health : undefined,
-      published: this.#isAttached ? undefined : await publisher(settings, listen, mounts.servers),
+      publisher: this.#isAttached ? undefined : await publisher(settings, listen, mounts),
       requests: this.requests,
       verify: verifier?.verify,
       lives: this.#lives,

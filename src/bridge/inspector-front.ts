@@ -93,7 +93,7 @@ export class InspectorFront implements Pick<InspectedBridge, 'targets' | 'hidden
       listen: LISTEN,
       endpoints: await Promise.all(endpoints),
       health: undefined,
-      published: undefined,
+      publisher: undefined,
       verify: undefined,
       replicas: undefined,
       attached: { principalOf: () => INSPECTOR },

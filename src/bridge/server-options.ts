@@ -67,11 +67,15 @@ export function timesOf(settings: Pick<MountSettings, 'timeouts'>, own: ServerSe
   return { ...settings.timeouts, ...Object.fromEntries(given) }
 }
 
-/** How a server is reached: `connect` replaces the way to connect, `accounts` are for signing in, `pem` is for TLS. */
+/**
+ * How a server is reached: `connect` replaces the way to connect, `accounts` are for signing in, `pem` is for TLS, and
+ * `claimed` is the era that its card claims.
+ */
 export interface Reaching {
   connect?: Connect | undefined
   accounts?: AccountsByPrincipal | undefined
   pem?: PemFiles | undefined
+  claimed?: ServerOptions['claimed']
 }
 
 /** Settings of bounds and times. */
@@ -128,7 +132,7 @@ export function serverOptions(
     replicas,
     isShared = false,
   }: Pick<Shared, 'memory' | 'keys' | 'replicas'> & Partial<Pick<Shared, 'isShared'>>,
-  { connect, accounts, pem }: Reaching = {},
+  { connect, accounts, pem, claimed }: Reaching = {},
 ): ServerOptions {
   const { limits, auth } = all
   const { log, version, env } = context
@@ -139,6 +143,7 @@ export function serverOptions(
     ...bounds,
     name,
     era: settings.era,
+    claimed,
     isolation: settings.session,
     asksAlone: settings.questions === 'exact',
     single: settings.process === 'single',

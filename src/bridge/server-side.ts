@@ -33,7 +33,7 @@ export class ServerSide {
       ? undefined
       : accountsOf(name, own, settings, { ...context, ...shared }, () => this.server.verdict?.era === 'modern')
     this.pem = pemOfServer(name, own, context.log.child({ server: name }))
-    const reach = { connect: trust?.connect, accounts: this.accounts, pem: this.pem }
+    const reach = { connect: trust?.connect, accounts: this.accounts, pem: this.pem, claimed: trust?.claimed }
     this.server = new Server(serverOptions(name, own, settings, context, shared, reach))
   }
 

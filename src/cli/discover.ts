@@ -96,6 +96,7 @@ function asJson({ servers, failures, leftOut }: Discovered): object {
           tools: [...meeting.tools.tools].map(([name, { hints }]) => ({ name, ...hints })),
         }),
         ...(manifest && { manifest: { url: manifest.url, ...signatureIn(one) } }),
+        ...(candidate.card && { card: candidate.card }),
         ...(failure && { failure: { phase: failure.phase, reason: failure.reason, message: failure.message } }),
         ...(signIn && { signIn: signIn.explanation }),
         steps: steps.map(({ step, ms, ok, message }) => ({ step, ms: Math.round(ms), ok, message })),

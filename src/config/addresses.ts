@@ -33,6 +33,7 @@ export const RESERVED: readonly string[] = [
   '/metrics',
   '/.well-known/mcp.json',
   '/.well-known/mcp.json.jws',
+  '/.well-known/ai-catalog.json',
 ]
 
 /** The path of the authorization server that stands before an identity provider (`facade`). */

@@ -23,7 +23,8 @@ export function collisions(settings: Settings, listen: Listen): Issue[] {
   for (const { owner, paths, at } of endpoints(settings, listen))
     for (const path of paths) {
       const { stream, messages } = ssePaths(path)
-      for (const one of [path, stream, messages]) {
+      const card = settings.publish ? [`${path.replace(/\/$/, '')}/server-card`] : []
+      for (const one of [path, stream, messages, ...card]) {
         const other = ownerOf(one)
         const what =
           other === owner ? 'is where HTTP+SSE clients connect: choose another path' : `is a path of ${other}`

@@ -14,6 +14,18 @@ export type Source = (typeof SOURCES)[number]
 /** How a server is connected to. */
 export type CandidateTransport = 'stdio' | 'http' | 'sse'
 
+/** What a server card says about the server at an address. It is not signed, and the server may say otherwise. */
+export interface CardClaim {
+  /** The address of the card, or of the catalog that has it. */
+  url: string
+  /** Its name, as in com.example/weather. */
+  name: string
+  title?: string
+  version?: string
+  /** The revisions that the server supports. */
+  revisions?: readonly string[]
+}
+
 /** A server as one source names it. */
 export interface Finding {
   name: string
@@ -31,6 +43,8 @@ export interface Finding {
   wants?: readonly string[] | undefined
   /** The address of its manifest. */
   manifest?: { url: string } | undefined
+  /** What its card says. */
+  card?: CardClaim | undefined
   version?: string | undefined
   description?: string | undefined
 }

@@ -22,7 +22,7 @@ import { failure } from './failure.js'
 import { homeFolder } from './home.js'
 import type { DiscoveryHost } from './host.js'
 import { readManifest } from './manifest.js'
-import { accountsOf, meeting, pinFailure } from './meeting.js'
+import { accountsOf, claimedEra, meeting, pinFailure } from './meeting.js'
 import { meaningOf } from './sources/address.js'
 import { findInFiles, finding } from './sources/files.js'
 import { findInRegistry } from './sources/registry.js'
@@ -260,7 +260,8 @@ export class Discovery {
         { host, signIn, network, guard: this.#guard, isOwn: this.isOwn(candidate) },
         () => server?.verdict?.era === 'modern',
       )
-      const reach = { connect, accounts, pem: host.pemOf(candidate.name, entry) }
+      const claimed = claimedEra(candidate.card)
+      const reach = { connect, accounts, pem: host.pemOf(candidate.name, entry), claimed: () => claimed }
       server = host.serverOf(candidate.name, entry, all, this.#memory, reach)
       const limit = MEETING[isProgram ? 'stdio' : 'http']
       return await within(meeting(server), limit, () => {

@@ -1,11 +1,20 @@
 /** Documents from the network: fetched through the guard and cached, with retries. */
 
+import { LRUCache } from 'lru-cache'
 import { Failure } from '../net/failure.js'
 import { type Fetched, type FetchOptions, guardedFetch } from '../net/fetch.js'
 import { Cycles, type CyclesOptions, freshness } from './cycle.js'
 
+/** How a document is fetched. */
+export interface FetchHow {
+  /** The requested media type. */
+  accept?: string | undefined
+  /** Nobody has named this address. Whatever answers there without a document is as good as nothing. */
+  isGuess?: boolean | undefined
+}
+
 /** Fetches a document; undefined if it does not exist. Rejects with a Failure. */
-export type FetchDocument = (url: string, accept?: string) => Promise<Fetched | undefined>
+export type FetchDocument = (url: string, how?: FetchHow) => Promise<Fetched | undefined>
 
 /** Fetches and caches documents. */
 export interface Documents {
@@ -14,6 +23,12 @@ export interface Documents {
   forget(url: string): void
 }
 
+/** Results of a request that mean that there is no document: always, and at an address that nobody has named. */
+const ABSENT: ReadonlySet<string> = new Set(['absent'])
+const ABSENT_GUESS: ReadonlySet<string> = new Set(['absent', 'status', 'redirect', 'encoding', 'too-large'])
+/** Most documents that are remembered with their ETag, so that they are sent again only if they have changed. */
+const TAGGED = 128
+
 /** Documents with a cache of their own. */
 export function documents(options: Omit<FetchOptions, 'accept'> & CyclesOptions): Documents {
   const cycles = new Cycles<Fetched | undefined>({
@@ -21,17 +36,24 @@ export function documents(options: Omit<FetchOptions, 'accept'> & CyclesOptions)
     // The query may be secret, so it is not reported.
     onFailed: (failed) => options.onFailed({ ...failed, endpoint: failed.endpoint.replace(/[?#].*$/s, '') }),
   })
+  const tagged = new LRUCache<string, Fetched>({ max: TAGGED })
   return {
-    fetch: (url, accept) =>
+    fetch: (url, { accept, isGuess = false } = {}) =>
       cycles.run(url, async (signal) => {
         try {
-          const value = await guardedFetch(url, { ...options, accept, signal })
+          const value = await guardedFetch(url, { ...options, accept, signal, known: tagged.get(url) })
+          if (typeof value.headers['etag'] === 'string') tagged.set(url, value)
+          else tagged.delete(url)
           return { value, freshFor: freshness(value.headers) }
         } catch (error) {
-          if (error instanceof Failure && error.reason === 'absent') return { value: undefined, freshFor: 0 }
+          if (error instanceof Failure && (isGuess ? ABSENT_GUESS : ABSENT).has(error.reason))
+            return { value: undefined, freshFor: 0 }
           throw error
         }
       }),
-    forget: (url) => cycles.forget(url),
+    forget: (url) => {
+      tagged.delete(url)
+      cycles.forget(url)
+    },
   }
 }

@@ -222,6 +222,7 @@ export class FoundServers {
     return {
       plan,
       connect,
+      claimed: () => (known.candidate.card?.revisions ? known.meeting?.era : undefined),
       trustStatus: (tools: ToolList | undefined): TrustStatus => {
         const now = trustStatus(tools)
         // Without a handshake the server has not been compared with its manifest.

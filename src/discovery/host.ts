@@ -6,6 +6,7 @@ import type { PemFiles } from '../net/pem-files.js'
 import type { Accounts, AccountsOptions } from '../oauth/client/accounts.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { Observe } from '../ports/events.js'
+import type { Era } from '../protocol/eras.js'
 import type { Server } from '../upstream/server.js'
 import type { Connect } from '../upstream/transport/origin.js'
 
@@ -14,6 +15,8 @@ interface MeetingReach {
   connect: Connect | undefined
   accounts: Accounts | undefined
   pem: PemFiles | undefined
+  /** The era that its card claims. */
+  claimed: (() => Era | undefined) | undefined
 }
 
 /** What the program gives to discovery. */

@@ -6,14 +6,22 @@ import type { Accounts } from '../oauth/client/accounts.js'
 import type { SignInParts } from '../oauth/parts.js'
 import { foundReach, type Network } from '../oauth/reach.js'
 import { toolList } from '../policy/tool-list.js'
+import { type Era, LEGACY, MODERN } from '../protocol/eras.js'
 import type { Payload } from '../rpc/splice.js'
 import { quoted } from '../texts/shell.js'
 import type { Server } from '../upstream/server.js'
-import type { Candidate } from './candidate.js'
+import type { Candidate, CardClaim } from './candidate.js'
 import { failure } from './failure.js'
 import type { DiscoveryHost } from './host.js'
 import { isConfigured, type Meeting } from './steps.js'
 import { PinError } from './trust/pin.js'
+
+/** The era of the revisions that a card lists; undefined if it lists none that the bridge supports. */
+export function claimedEra(card: CardClaim | undefined): Era | undefined {
+  const lists = (revisions: readonly string[]) => card?.revisions?.some((one) => revisions.includes(one))
+  if (lists(MODERN)) return 'modern'
+  return lists(LEGACY) ? 'legacy' : undefined
+}
 
 /** The handshake of a server, and its tools. */
 export async function meeting(server: Server): Promise<Meeting> {

@@ -1,8 +1,8 @@
 /** One step of discovery towards a verdict, and its outcome. */
 import type { Failure } from '../net/failure.js'
 
-/** A step towards a verdict. A target is located once; the other steps are for each candidate. */
-export type Step = 'locate' | 'manifest' | 'signature' | 'handshake' | 'sign-in' | 'trust'
+/** A step towards a verdict. A target is located once; the other steps are for each candidate. `card`: if there is one. */
+export type Step = 'locate' | 'manifest' | 'signature' | 'card' | 'handshake' | 'sign-in' | 'trust'
 
 /** The outcome of a step. */
 export interface Progress {

@@ -9,12 +9,13 @@ import type { ToolList } from '../ports/trust-status.js'
 import type { SignInExplanation } from '../protocol/account.js'
 import { LEGACY, MODERN } from '../protocol/eras.js'
 import { printable } from '../texts/printable.js'
-import { type Candidate, type Findings, merge, type PlaceFailure } from './candidate.js'
+import { type Candidate, type CardClaim, type Findings, merge, type PlaceFailure } from './candidate.js'
 import { canonical } from './endpoint.js'
 import { failure, type Reason } from './failure.js'
 import type { ManifestServer } from './manifest.js'
 import type { Progress, Step } from './progress.js'
-import { difference, type Facts, type StatedHandshake, type TrustVerdict } from './trust/judge.js'
+import { cardOf } from './sources/server-card.js'
+import { cardDifference, difference, type Facts, type StatedHandshake, type TrustVerdict } from './trust/judge.js'
 import { forgetManifest, type ManifestParts, type Vouched, vouchedFor } from './vouched.js'
 
 /** What was learned by connecting to a server. */
@@ -172,18 +173,23 @@ export async function examine(
       ({ state, reason }) => [state === 'trusted', `${state}: ${reason}`],
     )
     const unread = steps.some(({ step, ok }) => step === 'manifest' && !ok)
-    return { candidate, facts: known, verdict: value as TrustVerdict, unread, steps, ...rest }
+    const about = known.card ? { ...candidate, card: known.card } : candidate
+    return { candidate: about, facts: known, verdict: value as TrustVerdict, unread, steps, ...rest }
   }
   // Programs that the network names are shown to people and never run.
   if (!runnable) return judged({})
 
-  const manifest = configured ? undefined : await vouchedFor(candidate, parts, step)
-  const known: Partial<Facts> = { manifest }
+  const [manifest, card] = configured
+    ? []
+    : await Promise.all([vouchedFor(candidate, parts, step), cardOf(candidate, parts.fetch)])
+  const described = card ? { ...candidate, card } : candidate
+  if (card) await step('card', () => card, sayCard)
+  const known: Partial<Facts> = { manifest, card }
   const met = await step(
     'handshake',
     () => {
       checkRevisions(manifest?.server)
-      return parts.meet(candidate, pins)
+      return parts.meet(described, pins)
     },
     ({ era, handshake }) => [
       true,
@@ -209,7 +215,13 @@ export async function examine(
   // A manifest that does not describe the server may be outdated: fetch it again the next time.
   if (manifest?.server && difference({ ...facts, ...known }, manifest.server) !== undefined)
     forgetManifest(manifest.url, parts)
+  if (card && cardDifference({ ...facts, ...known }) !== undefined) parts.forget(card.url)
   return judged(known, { manifest, meeting: met.value })
+}
+
+function sayCard({ name, version, revisions }: CardClaim): [ok: boolean, message: string] {
+  const supported = revisions === undefined ? '' : `, supports ${printable(revisions.join(', '), 200)}`
+  return [true, `${printable(name, 200)} ${printable(version ?? '')}${supported}`]
 }
 
 /** An error of connecting to a server, as a Failure of discovery. */

@@ -72,7 +72,7 @@ async function verify(
   { endpoint }: Candidate,
   parts: ManifestParts,
 ): Promise<Vouched> {
-  const jws = await parts.fetch(signatureOf(url), 'application/jose')
+  const jws = await parts.fetch(signatureOf(url), { accept: 'application/jose' })
   const verification = await parts.verify({ url, bytes, jws: jws?.bytes })
   // One of the two may be outdated, so both are fetched again the next time.
   if (!verification.trusted && verification.reason === 'signature') forgetManifest(url, parts)

@@ -274,7 +274,7 @@ export interface FileOptions {
   readOnlyTools?: readonly string[]
   /** File with keys, pins and approvals. Default: mcp-bridge/trust.json in the configuration folder of the user. */
   trustStore?: string
-  /** Serve a manifest of the servers at /.well-known/mcp.json. Requires publicUrl. Default: no manifest. */
+  /** Serve a manifest of the servers at /.well-known/mcp.json, an AI Catalog at /.well-known/ai-catalog.json, and server cards. Requires publicUrl. Default: none of them. */
   publish?: {
     /** Name of the publisher. Default: the host of publicUrl. */
     publisher?: string

@@ -69,11 +69,18 @@ const UNPACK: ReadonlyMap<string, Unpack> = new Map([
 /**
  * Fetches a document: over TLS from a public host or from what `options` allow, on a connection of its own, without
  * credentials and cookies, and without following redirects. Throws a Failure unless the answer is complete and has
- * status 200.
+ * status 200. `known` is an earlier answer: if it has an ETag and is still valid (status 304), it is returned again.
  */
-export async function guardedFetch(address: string, options: FetchOptions = {}): Promise<Fetched> {
-  const { status: _ok, ...fetched } = await send(address, options, checkFound)
-  return fetched
+export async function guardedFetch(
+  address: string,
+  { known, ...options }: FetchOptions & { known?: Fetched | undefined } = {},
+): Promise<Fetched> {
+  const etag = known?.headers['etag']
+  const headers = typeof etag === 'string' ? { 'if-none-match': etag } : {}
+  const { status, ...fetched } = await send(address, { ...options, headers }, (head, url) => {
+    if (head.statusCode !== 304 || typeof etag !== 'string') checkFound(head, url)
+  })
+  return status === 304 && known ? { ...known, headers: { ...known.headers, ...fetched.headers } } : fetched
 }
 
 /** Sends a request in the same way, and returns the answer, whatever its status. Redirects are not followed either. */

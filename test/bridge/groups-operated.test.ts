@@ -76,3 +76,47 @@ t.test('the published list has the servers at their own paths, whatever groups t
     )
   }
 })
+
+t.test('a bridge that publishes has a card of each server and group, the same for everybody', async (t) => {
+  const [one, other] = [await ModernHttp.start(t), await LegacyHttp.start(t)]
+  const mcpServers = { one: { url: one.url }, secret: { url: other.url }, dead: { url: 'http://127.0.0.1:9/mcp' } }
+  const settings = { mcpServers, publicUrl: 'https://bridge.example/', publish: {}, groups: { team: {} } }
+  const auth = { tokens: { alice: 'a-token-of-alice-0123456789' } }
+  const { url } = await startBridge(t, {}, { ...settings, auth })
+  const catalog = await get(at(url, '/.well-known/ai-catalog.json'))
+  t.match(catalog, { status: 200, headers: { 'content-type': 'application/ai-catalog+json', etag: /^"[\w-]+"$/ } })
+  const { entries } = catalog.message as unknown as { entries: { identifier: string; url: string; type: string }[] }
+  t.same(
+    entries.map(({ identifier, url }) => [identifier, url]),
+    [
+      ['urn:air:bridge.example:mcp:team', 'https://bridge.example/team/mcp/server-card'],
+      ['urn:air:bridge.example:mcp:one', 'https://bridge.example/one/mcp/server-card'],
+      ['urn:air:bridge.example:mcp:secret', 'https://bridge.example/secret/mcp/server-card'],
+    ],
+    'not a server that has not said what it is',
+  )
+  for (const { url: address } of entries) {
+    const card = await get(at(url, new URL(address).pathname))
+    t.match(card, { status: 200, headers: { 'content-type': 'application/mcp-server-card+json' } })
+    t.match(card.message, {
+      name: /^example\.bridge\//,
+      remotes: [{ url: address.replace('/server-card', ''), headers: [{ name: 'Authorization', isSecret: true }] }],
+    })
+    const isTeam = address.includes('/team/')
+    if (isTeam) t.notMatch(card.text, /secret\/|"one"|dead/, 'a group does not say which servers it has')
+    t.notMatch(card.text, /echo/, 'and no card which tools there are')
+    const etag = String(card.headers['etag'])
+    const again = (tag: string, headers = {}) =>
+      send('GET', at(url, new URL(address).pathname), undefined, { 'if-none-match': tag, ...headers })
+    t.match(await again(etag), { status: 304, text: '' })
+    t.match(await again(`"x", W/${etag}`), { status: 304, text: '' })
+    t.equal((await again('"x"', { authorization: 'Bearer a-token-of-alice-0123456789' })).text, card.text)
+  }
+  t.equal((await get(at(url, '/dead/mcp/server-card'))).status, 404)
+})
+
+t.test('a bridge that does not publish has no cards', async (t) => {
+  const { url } = await startBridge(t, { url: (await ModernHttp.start(t)).url })
+  for (const path of ['/.well-known/ai-catalog.json', '/mcp/server-card', '/test/mcp/server-card'])
+    t.equal((await get(at(url, path))).status, 404)
+})

@@ -67,7 +67,16 @@ async function publishing(t: Test, settings: object = {}) {
   return { origin: new URL(url).origin, issuer }
 }
 
-const DOCUMENTS = [`${RESOURCE}/mcp`, `${RESOURCE}/test/mcp`, `${RESOURCE}/stock/mcp`, SERVER, '/.well-known/mcp.json']
+const DOCUMENTS = [
+  `${RESOURCE}/mcp`,
+  `${RESOURCE}/test/mcp`,
+  `${RESOURCE}/stock/mcp`,
+  SERVER,
+  '/.well-known/mcp.json',
+  '/.well-known/ai-catalog.json',
+  '/mcp/server-card',
+  '/test/mcp/server-card',
+]
 
 t.test('HEAD is answered as GET, without a body, at every page of the bridge', async (t) => {
   const { origin } = await publishing(t)

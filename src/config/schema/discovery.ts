@@ -43,5 +43,7 @@ export const discovery = {
         ),
     })
     .optional()
-    .describe('Serve a manifest of the servers at /.well-known/mcp.json. Requires publicUrl. Default: no manifest.'),
+    .describe(
+      'Serve a manifest of the servers at /.well-known/mcp.json, an AI Catalog at /.well-known/ai-catalog.json, and server cards. Requires publicUrl. Default: none of them.',
+    ),
 }

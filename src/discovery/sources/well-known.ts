@@ -2,12 +2,11 @@
 
 import * as z from 'zod'
 import type { Fetched } from '../../net/fetch.js'
-import { parseUrl } from '../../texts/parse-url.js'
-import { printable } from '../../texts/printable.js'
 import { Findings } from '../candidate.js'
-import type { FetchDocument } from '../documents.js'
+import type { FetchDocument, FetchHow } from '../documents.js'
 import { failure } from '../failure.js'
-import { parsed, parseJson, reachedAt, remoteOf, type ServerAddress, shownCommand } from './server-json.js'
+import { about, CARD_PATH, CARD_TYPE, readCard, readCardBytes, resolved } from './server-card.js'
+import { parsed, parseJson, reachedAt, shownCommand } from './server-json.js'
 
 /** Reads the part of a manifest that names servers. Throws if it is invalid. */
 export type ReadManifest = (bytes: Uint8Array) => {
@@ -24,53 +23,46 @@ export type ReadManifest = (bytes: Uint8Array) => {
 
 /** The path of the manifest. */
 export const MANIFEST_PATH = '/.well-known/mcp.json'
-/** Paths of drafts. Only addresses are read from these documents. */
-const CATALOG_PATH = '/.well-known/mcp/catalog.json'
-const CARD_PATH = '/.well-known/mcp/server-card.json'
-const CARD_TYPE = 'application/mcp-server-card+json'
-/** Reserved for the card of the server at the address before it. */
-const CARD_SUFFIX = /\/server-card\/?$/
+/** The path of the AI Catalog. */
+const CATALOG_PATH = '/.well-known/ai-catalog.json'
+const CATALOG_TYPE = 'application/ai-catalog+json'
+/** Paths of older drafts. Only addresses are read from these documents. */
+const DRAFT_CATALOG_PATH = '/.well-known/mcp/catalog.json'
+const DRAFT_CARD_PATH = '/.well-known/mcp/server-card.json'
+/** Where servers of a host usually are: their cards are beside them. */
+const USUAL_PATHS = ['', '/mcp']
 /** Most cards of a catalog. */
 const CARDS = 16
+/** Most catalogs within a catalog. They may not contain further ones. */
+const CATALOGS = 4
 
 const catalog = z.object({ entries: z.array(z.unknown()) })
 const catalogEntry = z.object({
-  url: z.string(),
+  url: z.string().optional(),
+  data: z.unknown().optional(),
   type: z.string().optional(),
   mediaType: z.string().optional(),
 })
-const text = z.string().optional().catch(undefined)
-const place = z.object({ type: text, url: text, endpoint: text })
-/** The members of cards in all drafts. */
-const card = z.object({
-  name: text,
-  version: text,
-  description: text,
-  serverInfo: z.object({ name: text, version: text, description: text }).optional().catch(undefined),
-  remotes: z.array(z.unknown()).optional().catch(undefined),
-  transports: z.array(place).optional().catch(undefined),
-  transport: z.union([z.string(), place]).optional().catch(undefined),
-  url: text,
-  endpoint: text,
-})
 
 /**
- * The servers that a host (`https://example.com`) publishes: in a manifest, which may be signed, and in catalogs and
- * cards of drafts. A host without any of these is not a failure.
+ * The servers that a host (`https://example.com`) publishes: in a manifest, which may be signed, in an AI Catalog, and in
+ * cards. Older drafts are read, too. A host without any of these is not a failure.
  */
 export async function findAtHost(origin: string, fetch: FetchDocument, readManifest: ReadManifest): Promise<Findings> {
-  const look = async (path: string, read: (document: Fetched, found: Findings) => unknown, accept?: string) => {
+  const look = async (path: string, read: (document: Fetched, found: Findings) => unknown, how?: FetchHow) => {
     const found = new Findings()
     await found.attempt(origin + path, async () => {
-      const document = await fetch(origin + path, accept)
+      const document = await fetch(origin + path, how)
       if (document !== undefined) await read(document, found)
     })
     return found
   }
   const looked = await Promise.all([
     look(MANIFEST_PATH, (document, found) => readServers(document, readManifest, found)),
-    look(CATALOG_PATH, (document, found) => readCatalog(document, fetch, found)),
-    look(CARD_PATH, readCard, CARD_TYPE),
+    look(CATALOG_PATH, (document, found) => readCatalog(document, fetch, found), { accept: CATALOG_TYPE }),
+    look(DRAFT_CATALOG_PATH, (document, found) => readCatalog(document, fetch, found)),
+    look(DRAFT_CARD_PATH, readCardBytes, { accept: CARD_TYPE }),
+    ...USUAL_PATHS.map((path) => look(path + CARD_PATH, readGuessed, { accept: CARD_TYPE, isGuess: true })),
   ])
   // By priority, not by the order of the responses.
   const found = new Findings()
@@ -96,65 +88,51 @@ async function readServers({ url, bytes }: Fetched, readManifest: ReadManifest, 
   }
 }
 
-async function readCatalog({ url, bytes }: Fetched, fetch: FetchDocument, found: Findings): Promise<void> {
+/** A card at an address where a host may have something else. */
+async function readGuessed(document: Fetched, found: Findings): Promise<void> {
+  const read = new Findings()
+  await read.attempt(document.url, () => readCardBytes(document, read))
+  found.findings.push(...read.findings)
+}
+
+async function readCatalog({ url, bytes }: Fetched, fetch: FetchDocument, found: Findings, depth = 0): Promise<void> {
   const { entries } = parsed(catalog, parseJson(bytes), 'A catalog')
-  if (entries.length > CARDS)
+  const typed = entries.map((each) => ({ each, type: typeOf(each) }))
+  const cards = typed.filter(({ type }) => type === CARD_TYPE || type === undefined)
+  const further = typed.filter(({ type }) => type === CATALOG_TYPE && depth === 0)
+  if (cards.length > CARDS || further.length > CATALOGS)
     await found.attempt(url, () => {
-      throw failure('document', 'incomplete', `The catalog is too long: only its first ${CARDS} entries are read`)
+      throw failure(
+        'document',
+        'incomplete',
+        `The catalog is too long: only its first ${CARDS} cards and ${CATALOGS} catalogs are read`,
+      )
     })
+  const read = [...cards.slice(0, CARDS), ...further.slice(0, CATALOGS)]
   await Promise.all(
-    entries.slice(0, CARDS).map((each) =>
+    read.map(({ each, type }) =>
       found.attempt(url, async () => {
         const entry = parsed(catalogEntry, each, 'An entry of a catalog')
-        if ((entry.type ?? entry.mediaType) !== CARD_TYPE) return
-        const document = await fetch(resolved(entry.url, url), CARD_TYPE)
-        if (document === undefined) throw failure('http', 'absent', 'A catalog names a card that does not exist')
-        await readCard(document, found)
+        if (type === undefined) return
+        const isCard = type === CARD_TYPE
+        if (entry.url === undefined) {
+          const document = entry.data
+          if (!isCard || document === undefined)
+            throw failure('document', 'malformed', 'An entry of a catalog has neither an address nor a card')
+          return readCard(document, url, found)
+        }
+        const document = await fetch(resolved(entry.url, url), { accept: type })
+        const what = isCard ? 'card' : 'catalog'
+        if (document === undefined) throw failure('http', 'absent', `A catalog names a ${what} that does not exist`)
+        if (isCard) await readCardBytes(document, found)
+        else await readCatalog(document, fetch, found, depth + 1)
       }),
     ),
   )
 }
 
-async function readCard({ url, bytes }: Fetched, found: Findings): Promise<void> {
-  const read = parsed(card, parseJson(bytes), 'A card of a server')
-  // If a card has `serverInfo`, its own version is that of the card.
-  const { name = read.name ?? new URL(url).hostname, version, description = read.description } = read.serverInfo ?? read
-  const ways: (() => ServerAddress)[] = [
-    ...(read.remotes ?? []).map((one) => () => remoteOf(one)),
-    ...placesIn(read, url).map((one) => () => reachedAt(resolved(one.address, url), one.type)),
-  ]
-  if (ways.length === 0) throw failure('document', 'incomplete', 'A card names no address of its server')
-  for (const way of ways)
-    await found.attempt(url, () => found.findings.push({ ...about(url, name, version, description), ...way() }))
-}
-
-/** The addresses in a card, other than `remotes`. */
-function placesIn(read: z.infer<typeof card>, url: string): { address: string; type: string }[] {
-  const { transport, transports = [] } = read
-  const type = typeof transport === 'string' ? transport : undefined
-  const places = [...transports, ...(typeof transport === 'object' ? [transport] : []), { ...read, type }]
-  const named = places.flatMap(({ type = 'http', url, endpoint }) => {
-    const address = url ?? endpoint
-    return address === undefined ? [] : [{ address, type }]
-  })
-  if (named.length > 0 || read.remotes !== undefined || !CARD_SUFFIX.test(new URL(url).pathname)) return named
-  return [{ address: url.replace(CARD_SUFFIX, ''), type: 'http' }]
-}
-
-function about(from: string, name: string, version: string | undefined, description: string | undefined) {
-  return {
-    // The part of com.example/weather after the slash.
-    name: name.replace(/^.*\//s, ''),
-    source: 'well-known' as const,
-    from,
-    ...(version !== undefined && { version: printable(version) }),
-    ...(description !== undefined && { description: printable(description, 200) }),
-  }
-}
-
-/** An address in a document, which may be relative to the document's own. */
-function resolved(address: string, base: string): string {
-  const url = parseUrl(address, base)
-  if (!url) throw failure('url', 'malformed', 'A document names an invalid address')
-  return url.href
+/** The media type of an entry: `type` in the AI Catalog, `mediaType` in older ones. Undefined if it is invalid. */
+function typeOf(entry: unknown): string | undefined {
+  const { data } = catalogEntry.safeParse(entry)
+  return data && (data.type ?? data.mediaType)
 }

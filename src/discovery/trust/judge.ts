@@ -7,6 +7,7 @@
 import type { ToolList, TrustStatus } from '../../ports/trust-status.js'
 import { printable } from '../../texts/printable.js'
 import { ownCommand } from '../../texts/shell.js'
+import type { CardClaim } from '../candidate.js'
 import { canonical, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import type { ManifestServer } from '../manifest.js'
 import { LEEWAY, type Untrusted, type Verification } from './jws.js'
@@ -24,6 +25,8 @@ export interface Facts {
   /** A person has put it into the bridge's configuration, or has given this command on its command line. */
   configured: boolean
   manifest?: { verification: Verification; server: ManifestServer | undefined } | undefined
+  /** What its server card says. */
+  card?: CardClaim | undefined
   /** The pins of its connection, and whether its key was one of them. */
   pin?: { pins: readonly string[]; matched: boolean } | undefined
   handshake?: StatedHandshake | undefined
@@ -108,6 +111,10 @@ export function judge(facts: Facts, trust: Trust, now: number): TrustVerdict {
   const differs = manifest?.server && difference(facts, manifest.server)
   if (differs !== undefined)
     return quarantined(`it differs from its manifest: ${differs}`, 'a manifest that agrees with the server')
+  // A card is not signed, so it counts for nothing. Against the server it counts like a manifest without a signature.
+  const denied = signed ? undefined : cardDifference(facts)
+  if (denied !== undefined)
+    return quarantined(`it differs from its server card: ${denied}`, 'a server card that agrees with the server')
 
   const by = signed ? 'signature' : pins ? 'pin' : undefined
   const approval = trust.approvalOf(endpoint)
@@ -239,6 +246,22 @@ export function difference({ handshake, tools }: Facts, server: ManifestServer):
     if (other !== undefined) return `"${printable(name)}" has another ${other} than in the manifest`
   }
   return undefined
+}
+
+/** How a server differs from its card; undefined if it does not. A card may write the name of the server in other ways. */
+export function cardDifference({ handshake, card }: Facts): string | undefined {
+  if (!handshake || !card) return undefined
+  const { name, title = name, version = handshake.version, revisions = [handshake.revision] } = card
+  const called = [name, name.replace(/^.*\//s, ''), title].map(bare)
+  if (!called.includes(bare(handshake.name))) return mismatch('its name', handshake.name, title)
+  if (version !== handshake.version) return mismatch('its version', handshake.version, version)
+  if (!revisions.includes(handshake.revision)) return mismatch('its revision', handshake.revision, revisions.join(', '))
+  return undefined
+}
+
+/** A name without what people write in different ways: case, spaces and punctuation. */
+function bare(name: string): string {
+  return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')
 }
 
 function hintOf(hints: Readonly<Record<string, unknown>>, hint: string): unknown {

@@ -1,6 +1,7 @@
 /** What a mount needs to know about a discovered server that nobody has configured. */
 import type { UnavailableOptions } from '../../policy/unavailable.js'
 import type { ToolList, TrustStatus } from '../../ports/trust-status.js'
+import type { Era } from '../../protocol/eras.js'
 import type { Json } from '../../rpc/splice.js'
 import type { Connect } from '../../upstream/transport/origin.js'
 
@@ -9,6 +10,8 @@ export interface MountTrust {
   /** The pins of its connections, as text. If it is unchanged, the connections stay. */
   plan: string
   connect: Connect
+  /** The era that its card claims, if it has one and the server was found to have it. */
+  claimed?: (() => Era | undefined) | undefined
   /** The trust in the server now, given its tools as far as they are known. */
   trustStatus(tools: ToolList | undefined): TrustStatus
   /** The clock of its decisions, in milliseconds since 1970; that of the system if undefined. */

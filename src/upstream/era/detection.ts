@@ -4,7 +4,7 @@
  */
 
 import { withoutCredentials } from '../../credentials/credentials.js'
-import { Fault, isAboutOthers } from '../../fault/fault.js'
+import { Fault, isAboutOthers, needsSignIn } from '../../fault/fault.js'
 import type { Observe } from '../../ports/events.js'
 import type { ServerRecorder } from '../../ports/recorder.js'
 import { type Account, type AccountsByPrincipal, LOCAL } from '../../protocol/account.js'
@@ -26,6 +26,8 @@ export interface DetectionOptions {
   name: string
   transport: Transport
   era: 'auto' | Era
+  /** The era that a document claims, which spares the probe until the server contradicts; undefined if none does. */
+  claimed?: (() => Era | undefined) | undefined
   /** The bridge's own Implementation. */
   clientInfo: Json
   /** Milliseconds for the answer to the probe. */
@@ -69,6 +71,8 @@ export class Detection {
   #starting: Starting | undefined
   /** The verdict of other replicas is ignored, because it has been revoked. */
   #ignoresShared = false
+  /** The server has contradicted the claim about its era. */
+  #ignoresClaim = false
   #failures = 0
   #down: { until: number; fault: Fault } | undefined
   #lastFailure: ServerFailure | undefined
@@ -137,6 +141,7 @@ export class Detection {
   forget(): void {
     this.#verdict = undefined
     this.#ignoresShared = true
+    this.#ignoresClaim = true
     this.#options.shared?.forget()
   }
 
@@ -333,6 +338,16 @@ export class Detection {
     const shared = asks && transport.kind === 'http' ? this.#options.shared : undefined
     const known = this.#ignoresShared ? undefined : await shared?.recall()
     if (known) return this.#accept(known)
+    const claimed = asks && !this.#ignoresClaim ? this.#options.claimed?.() : undefined
+    if (claimed) {
+      try {
+        return await this.#settle(configured(claimed, 'its server card says so'), sender, shared)
+      } catch (error) {
+        // The probe shows whether the claim is wrong, or the server is out of reach.
+        if (needsSignIn(error)) throw error
+        this.#ignoresClaim = true
+      }
+    }
     const finding = asks
       ? await probe({
           transport,
@@ -344,6 +359,12 @@ export class Detection {
           recorder: this.#options.recorder,
         })
       : configured(era)
+    return this.#settle(finding, sender, shared)
+  }
+
+  /** Makes the verdict of a finding, and determines the transport of a legacy server. */
+  async #settle(finding: Finding, sender: Sender | undefined, shared: SharedVerdicts | undefined): Promise<Verdict> {
+    const { transport } = this.#options
     const { peer } = finding
     if (transport.kind === 'stdio' && peer?.channel.alive && !this.#closed && !this.hasSpare) this.#keep(peer)
     else await peer?.channel.close()
@@ -395,9 +416,11 @@ interface Starting {
   fault?: Fault
 }
 
-/** The finding without a probe: HTTP+SSE is a legacy transport, and the configuration may set the era. */
-function configured(era: 'auto' | Era): Finding {
-  const why = era === 'auto' ? 'HTTP+SSE is a transport of that era' : 'the configuration says so'
+/** The finding without a probe: HTTP+SSE is a legacy transport, and the configuration or a document may say the era. */
+function configured(
+  era: 'auto' | Era,
+  why = era === 'auto' ? 'HTTP+SSE is a transport of that era' : 'the configuration says so',
+): Finding {
   if (era === 'modern') return { era, why, peer: undefined, alsoLegacy: false, modernOnly: false }
   return { era: 'legacy', why, peer: undefined, spoke: false, weak: false }
 }
