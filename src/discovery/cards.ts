@@ -8,7 +8,7 @@ import { printable } from '../texts/printable.js'
 import { CARD_PATH, CARD_TYPE } from './sources/server-card.js'
 
 /** A server or a group to publish. */
-export interface Carded {
+interface Carded {
   name: string
   /** The path at which it is served, as in `/github/mcp`. */
   path: string
