@@ -2,7 +2,7 @@
  * Makes the server cards (SEP-2127) and the AI Catalog of what this bridge serves. They are the same for everybody, so they
  * have only what anybody may know who has the address: no tools, and no members of groups.
  */
-import { createHash } from 'node:crypto'
+import { digest } from '../crypto/digest.js'
 import { LEGACY, MODERN } from '../protocol/eras.js'
 import { printable } from '../texts/printable.js'
 import { CARD_PATH, CARD_TYPE } from './sources/server-card.js'
@@ -90,6 +90,5 @@ function reversed(publisher: string): string {
 
 function documentOf(document: object, type: string): CardDocument {
   const text = `${JSON.stringify(document, null, 2)}\n`
-  const digest = createHash('sha256').update(text).digest('base64url')
-  return { text, type, etag: `"${digest}"` }
+  return { text, type, etag: `"${digest(text)}"` }
 }

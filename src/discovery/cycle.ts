@@ -9,6 +9,9 @@ export interface CycleOutcome<T> {
   freshFor: number
 }
 
+/** Fetches a value. `before` is the last one of its endpoint, unless it was forgotten. */
+type Attempt<T> = (signal: AbortSignal | undefined, before: T | undefined) => Promise<CycleOutcome<T>>
+
 /** A cycle, that is an attempt with all its retries, that failed. */
 export interface FailedCycle {
   endpoint: string
@@ -88,7 +91,7 @@ export class Cycles<T> {
    * The cached value of an endpoint, or the result of the cycle in progress, or of a new one. Rejects with the error of
    * the last attempt, or with CoolingDown.
    */
-  async run(endpoint: string, attempt: (signal: AbortSignal | undefined) => Promise<CycleOutcome<T>>): Promise<T> {
+  async run(endpoint: string, attempt: Attempt<T>): Promise<T> {
     const state = this.#states.get(endpoint) ?? { failures: 0, coolUntil: 0 }
     this.#states.set(endpoint, state)
     if (state.flight !== undefined) return state.flight
@@ -126,17 +129,13 @@ export class Cycles<T> {
     return this.#now() < until ? until : undefined
   }
 
-  async #cycle(
-    endpoint: string,
-    state: State<T>,
-    attempt: (signal: AbortSignal | undefined) => Promise<CycleOutcome<T>>,
-  ): Promise<CycleOutcome<T>> {
+  async #cycle(endpoint: string, state: State<T>, attempt: Attempt<T>): Promise<CycleOutcome<T>> {
     const { signal, sleep = pause, random = Math.random } = this.#options
     const retries = state.failures < FAILURES ? RETRIES : 0
     for (let tries = 0; ; tries++) {
       signal?.throwIfAborted()
       try {
-        const outcome = await this.#turns.take(() => attempt(signal))
+        const outcome = await this.#turns.take(() => attempt(signal, state.kept?.value))
         state.failures = 0
         return outcome
       } catch (error) {

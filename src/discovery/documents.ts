@@ -1,6 +1,5 @@
 /** Documents from the network: fetched through the guard and cached, with retries. */
 
-import { LRUCache } from 'lru-cache'
 import { Failure } from '../net/failure.js'
 import { type Fetched, type FetchOptions, guardedFetch } from '../net/fetch.js'
 import { Cycles, type CyclesOptions, freshness } from './cycle.js'
@@ -26,8 +25,6 @@ export interface Documents {
 /** Results of a request that mean that there is no document: always, and at an address that nobody has named. */
 const ABSENT: ReadonlySet<string> = new Set(['absent'])
 const ABSENT_GUESS: ReadonlySet<string> = new Set(['absent', 'status', 'redirect', 'encoding', 'too-large'])
-/** Most documents that are remembered with their ETag, so that they are sent again only if they have changed. */
-const TAGGED = 128
 
 /** Documents with a cache of their own. */
 export function documents(options: Omit<FetchOptions, 'accept'> & CyclesOptions): Documents {
@@ -36,14 +33,11 @@ export function documents(options: Omit<FetchOptions, 'accept'> & CyclesOptions)
     // The query may be secret, so it is not reported.
     onFailed: (failed) => options.onFailed({ ...failed, endpoint: failed.endpoint.replace(/[?#].*$/s, '') }),
   })
-  const tagged = new LRUCache<string, Fetched>({ max: TAGGED })
   return {
     fetch: (url, { accept, isGuess = false } = {}) =>
-      cycles.run(url, async (signal) => {
+      cycles.run(url, async (signal, known) => {
         try {
-          const value = await guardedFetch(url, { ...options, accept, signal, known: tagged.get(url) })
-          if (typeof value.headers['etag'] === 'string') tagged.set(url, value)
-          else tagged.delete(url)
+          const value = await guardedFetch(url, { ...options, accept, signal, known })
           return { value, freshFor: freshness(value.headers) }
         } catch (error) {
           if (error instanceof Failure && (isGuess ? ABSENT_GUESS : ABSENT).has(error.reason))
@@ -51,9 +45,6 @@ export function documents(options: Omit<FetchOptions, 'accept'> & CyclesOptions)
           throw error
         }
       }),
-    forget: (url) => {
-      tagged.delete(url)
-      cycles.forget(url)
-    },
+    forget: (url) => cycles.forget(url),
   }
 }
