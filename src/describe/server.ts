@@ -31,6 +31,10 @@ export interface ServerDescription {
   left?: Left[]
 }
 
+/** What a server over HTTP+SSE should change. */
+const SSE_NOTE =
+  'MCP may remove HTTP+SSE: if the server has a Streamable HTTP address, which is usually at /mcp, use that'
+
 /** Milliseconds for a page of tools. */
 const PAGE_WITHIN = 30_000
 
@@ -188,6 +192,7 @@ export function serverInWords(
   const lines = [
     target,
     `  speaks     ${era} ${revision} over ${names[transport]}`,
+    ...(transport === 'sse' ? [`  note       ${SSE_NOTE}`] : []),
     `  because    ${why}`,
     `  calls itself ${[server?.title ?? server?.name ?? 'nothing', server?.version].filter(Boolean).join(' ')}`,
     `  offers     ${Object.keys(capabilities).join(', ') || 'nothing'}`,

@@ -410,7 +410,8 @@ export const STATUS_ADVICE = {
   '406': 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.',
   '407':
     'A proxy requires a user and a password: put them into HTTP_PROXY, as in http://user:password@proxy.example:3128.',
-  '410': 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.',
+  '410':
+    'The server has removed this endpoint. If it was its HTTP+SSE endpoint, use its Streamable HTTP address instead: most servers are at /mcp. Then leave out sse+ and "type": "sse".',
   '429': 'The server is busy or down: try again later.',
   '502': 'The server is busy or down: try again later.',
   '503': 'The server is busy or down: try again later.',

@@ -69,6 +69,8 @@ type EventBody =
       /** Identifies the session for the inspector. */
       session?: string | undefined
       principal?: string | undefined
+      /** Set when a session opens over HTTP+SSE: the name of the client, empty for a session with a server. */
+      overSse?: string | undefined
     }
   /** A process of a server on stdio. `running`: how many it has now. */
   | {

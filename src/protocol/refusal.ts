@@ -62,11 +62,22 @@ export function notActedOn({ status, retryAfter }: Pick<HttpRefusal, 'status' | 
 
 /** The server's own text in a refusal, for people: one line of at most 200 characters. Undefined if there is none. */
 export function saidIn({ body }: Pick<HttpRefusal, 'body'>): string | undefined {
-  const start = body
-    .slice(0, 10 * SAID)
+  const start = explanationIn(body.slice(0, 10 * SAID))
     .replace(/\s+/g, ' ')
     .trim()
   return start === '' ? undefined : printable(start, SAID)
+}
+
+/** The message in a JSON-RPC error, as servers explain a refusal; otherwise the text itself. */
+function explanationIn(text: string): string {
+  if (!text.trimStart().startsWith('{')) return text
+  try {
+    const { error } = JSON.parse(text) as { error?: { message?: unknown } | null }
+    const message = error?.message
+    return typeof message === 'string' && message !== '' ? message : text
+  } catch {
+    return text
+  }
 }
 
 /** As `saidIn`, but only text that callers may see: not HTML pages, because they describe the machines that wrote them. */

@@ -41,6 +41,10 @@ const COUNTERS = {
   },
   cache_events: { help: 'Hits, misses, insertions and drops of cached results.', labels: 'server event' },
   session_events: { help: 'Sessions of clients and with servers.', labels: 'server group side event' },
+  sse_sessions: {
+    help: 'Opened sessions over HTTP+SSE, which MCP may remove.',
+    labels: 'server group side client',
+  },
   child_events: { help: 'Processes of servers on stdio.', labels: 'server event' },
   forwarded: { help: 'Requests that were forwarded to another replica.', labels: 'server group outcome' },
   group_member_events: {
@@ -76,6 +80,8 @@ export class Metrics {
   readonly #toolNames = new Map<string, (name: string) => string>()
   readonly #groups = atMost(MAX_LABEL_VALUES, (group) => this.#beginGroup(group))
   readonly #reasons = atMost(MAX_LABEL_VALUES)
+  /** Names of clients over HTTP+SSE. */
+  readonly #clients = atMost(MAX_LABEL_VALUES)
   readonly #features = atMost(MAX_LABEL_VALUES)
   readonly #counters = {} as Record<keyof typeof COUNTERS, Counter>
   readonly #times: { total: Timer; upstream: Timer; bridge: Timer }
@@ -184,6 +190,8 @@ export class Metrics {
       case 'cache':
         return this.#counters.cache_events.inc({ server, event: event.what })
       case 'session':
+        if (event.overSse !== undefined)
+          this.#counters.sse_sessions.inc({ ...whose, side: event.side, client: this.#clients(event.overSse) })
         return this.#counters.session_events.inc({ ...whose, side: event.side, event: event.what })
       case 'child':
         return this.#counters.child_events.inc({ server, event: event.what })

@@ -28,6 +28,8 @@ const SIGN_IN = ', or sign in with mcp-bridge login <server>'
 const CREDENTIAL = `The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry${SIGN_IN}.`
 const HOST = 'If it says that it does not allow this host, use the host name that it allows, such as localhost.'
 const PATH = 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.'
+const ENDED =
+  'The server has removed this endpoint. If it was its HTTP+SSE endpoint, use its Streamable HTTP address instead: most servers are at /mcp. Then leave out sse+ and "type": "sse".'
 const ITS_LOG = 'The server, or a proxy before it, has failed. Look for the reason in its own log.'
 const SLOW =
   'If the server needs longer, raise timeouts.initialize; for a program that writes to stderr while it starts, timeouts.start.'
@@ -42,7 +44,7 @@ export const BY_STATUS: Readonly<Record<number, string>> = {
   405: PATH,
   406: PATH,
   407: 'A proxy requires a user and a password: put them into HTTP_PROXY, as in http://user:password@proxy.example:3128.',
-  410: PATH,
+  410: ENDED,
   429: BUSY,
   502: BUSY,
   503: BUSY,

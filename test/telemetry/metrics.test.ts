@@ -66,6 +66,10 @@ t.test('counts calls, messages and sessions', async (t) => {
       { kind: 'session', server: 'files', side: 'client', what: 'opened' },
       'session_events_total{server="files",side="client",event="opened"}',
     ],
+    [
+      { kind: 'session', server: 'files', side: 'client', what: 'opened', overSse: 'old' },
+      'sse_sessions_total{server="files",side="client",client="old"}',
+    ],
     [{ kind: 'child', server: 'files', what: 'restarted' }, 'child_events_total{server="files",event="restarted"}'],
     [{ kind: 'forwarded', server: 'files', what: 'lost' }, 'forwarded_total{server="files",outcome="lost"}'],
   ]

@@ -8,6 +8,7 @@ import { type Reservation, SMALL } from '../../limits/memory.js'
 import { type Call, type Caller, type Final, type Grant, type Notice, type Tell, unheard } from '../../protocol/call.js'
 import { type Downlevel, downlevelNotification } from '../../protocol/downlevel/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../../protocol/eras.js'
+import { nameOfClient } from '../../protocol/implementation.js'
 import {
   type DecodedSessionRequest,
   decodeInitialize,
@@ -324,8 +325,9 @@ export class TranslatedSession implements ClientSession {
   }
 
   #report(what: 'opened' | 'ended'): void {
-    const { log, sender, session } = this.#options
-    tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal })
+    const { log, sender, session, transport } = this.#options
+    const overSse = what === 'opened' && transport === 'sse' ? nameOfClient(this.#caller.clientInfo ?? '') : undefined
+    tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal, overSse })
   }
 
   /** Methods that the bridge answers itself, because they concern the session. */

@@ -6,6 +6,7 @@
 import type { SessionRecorder } from '../../ports/recorder.js'
 import type { Call, Caller } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
+import { nameOfClient } from '../../protocol/implementation.js'
 import { decodeInitialize, legacyError } from '../../protocol/legacy-client.js'
 import { LEGACY_CLIENT_NOTIFICATIONS } from '../../protocol/methods.js'
 import { withReceived } from '../../protocol/trace.js'
@@ -196,8 +197,10 @@ export class TunnelSession implements ClientSession {
   }
 
   #report(what: 'opened' | 'ended' | 'lost'): void {
-    const { log, sender, session } = this.#options
-    tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal })
+    const { log, sender, session, transport } = this.#options
+    const overSse =
+      what === 'opened' && transport === 'sse' ? nameOfClient(this.#options.caller.clientInfo ?? '') : undefined
+    tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal, overSse })
   }
 
   /** The call that a message of the client cancels. */

@@ -27,6 +27,8 @@ import { SessionPool } from './pool.js'
 import type { PoolKey } from './pool-entry.js'
 import { LegacySession, type SessionIdentity } from './session.js'
 
+/** The HTTP status of a server that has removed its HTTP+SSE endpoint. */
+const GONE = 410
 /** Milliseconds after which the era of an HTTP server is detected again before another session is opened. */
 const DETECT_AGAIN = 300_000
 /** HTTP statuses of 400 to 499 that do not show whether this address is the endpoint. */
@@ -200,6 +202,8 @@ export class LegacySessions {
     try {
       await openSession()
     } catch (cause) {
+      // The server says that it had HTTP+SSE here, and what to use instead.
+      if (cause instanceof ChannelError && cause.refusal?.status === GONE) throw cause
       throw new ChannelError('its address is neither a Streamable HTTP nor an HTTP+SSE endpoint', {
         cause,
         delivered: 'no',
@@ -345,7 +349,10 @@ export class LegacySessions {
         roots: this.#roots,
         askers: this.#askers,
         onState: (what) =>
-          observe?.({ kind: 'session', server: name, side: 'server', what, session: recorded, principal: who }),
+          observe?.({
+            ...{ kind: 'session', server: name, side: 'server', what, session: recorded, principal: who },
+            overSse: what === 'opened' && peer.channel.transport === 'sse' ? '' : undefined,
+          }),
         onChange: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
       detection.amend(verdict, { revision: session.handshake.revision })

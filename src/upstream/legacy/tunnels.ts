@@ -141,7 +141,7 @@ export class Tunnels {
         detection.opened(peer)
         detection.worked(false)
         occupant.tunnel = tunnel
-        this.#report('opened', occupant)
+        this.#report('opened', occupant, peer)
         return tunnel
       }
       if (await this.#isModern(verdict, peer, sender)) {
@@ -268,10 +268,11 @@ export class Tunnels {
     return tunnel
   }
 
-  /** Reports a new state of a session, for metrics. */
-  #report(what: 'opened' | 'ended' | 'lost', { session, principal }: TunnelOccupant): void {
+  /** Reports a new state of a session, for metrics; with the peer of one that opens. */
+  #report(what: 'opened' | 'ended' | 'lost', { session, principal }: TunnelOccupant, peer?: Peer): void {
     const { observe, name } = this.#options
-    observe?.({ kind: 'session', server: name, side: 'server', what, session, principal })
+    const overSse = peer?.channel.transport === 'sse' ? '' : undefined
+    observe?.({ kind: 'session', server: name, side: 'server', what, session, principal, overSse })
   }
 }
 
