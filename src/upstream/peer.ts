@@ -423,10 +423,10 @@ export class Peer implements Receiver, ExchangePeer {
     }
   }
 
-  #takeInvalid(source: JsonSource, message: Message | undefined): void {
+  #takeInvalid(source: JsonSource, message: Message | undefined, stream: number | undefined): void {
     const what = message ? 'no JSON-RPC message' : 'no JSON, or nested deeper than 256 levels'
     if (!message && this.channel.transport === 'stdio' && this.#takeFromEnd(source, what)) return
-    this.#failAnswer(source, what)
+    this.#failAnswer(source, what, stream)
     this.#skip(what, source)
   }
 
@@ -461,9 +461,11 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /** Fails the call that an invalid message answers. */
-  #failAnswer(source: JsonSource, what: string): void {
+  #failAnswer(source: JsonSource, what: string, stream?: number): void {
     const id = brokenAnswerTo(source)
-    const exchange = id === undefined ? undefined : this.#exchanges.get(numberOf(id) ?? 0)
+    if (id === undefined) return
+    const on = this.#ofClientOn(stream)
+    const exchange = on ? answered(on, id as Id) : this.#numbered(numberOf(id) ?? 0)
     if (exchange && !exchange.answered)
       exchange.fail(new ChannelError(`The server sent an invalid answer: it is ${what}`, { protocol: true }))
   }
@@ -495,10 +497,23 @@ export class Peer implements Receiver, ExchangePeer {
   #answeredBy(head: Head | undefined, last?: string, stream?: number): Exchange | undefined {
     const on = stream === undefined ? undefined : this.#exchanges.get(stream)
     if (head?.form !== 'result' && head?.form !== 'error') return head ? undefined : on
+    if (on?.wireId !== undefined) return on
     const id = head.id === undefined ? last && numberOf(last) : Number(head.id)
-    if (id) return this.#exchanges.get(Number(id))
+    if (id) return this.#numbered(Number(id))
     const [only] = this.#exchanges.size === 1 ? this.#exchanges.values() : []
-    return on ?? only
+    return on ?? (only?.wireId === undefined ? only : undefined)
+  }
+
+  /** The exchange of a stream, if its request has the client's own id: what answers on the stream answers that. */
+  #ofClientOn(stream: number | undefined): Exchange | undefined {
+    const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
+    return exchange?.wireId === undefined ? undefined : exchange
+  }
+
+  /** The exchange whose request has its number as its id. */
+  #numbered(id: number): Exchange | undefined {
+    const exchange = this.#exchanges.get(id)
+    return exchange?.wireId === undefined ? exchange : undefined
   }
 
   /** Ends the channel. Ends a program at once, so that it begins no further work. */
@@ -534,14 +549,15 @@ export class Peer implements Receiver, ExchangePeer {
     http: HttpHead | undefined,
   ): void {
     try {
-      if (!message || message.kind === 'invalid' || message.kind === 'batch') return this.#takeInvalid(source, message)
+      if (!message || message.kind === 'invalid' || message.kind === 'batch')
+        return this.#takeInvalid(source, message, stream)
       this.#invalidMessages?.clear()
       this.#received++
       switch (message.kind) {
         case 'response': {
           const id = message.id === undefined ? undefined : numberOf(message.id)
           const on = stream === undefined ? undefined : this.#exchanges.get(stream)
-          let exchange = on?.wireId === undefined ? this.#exchanges.get(id ?? 0) : answered(on, message)
+          let exchange = on?.wireId === undefined ? this.#exchanges.get(id ?? 0) : answered(on, message.id)
           // Its number is not its id.
           if (exchange !== on && exchange?.wireId !== undefined) exchange = undefined
           if (exchange) this.#withoutId.usesIds = true
@@ -585,7 +601,7 @@ export class Peer implements Receiver, ExchangePeer {
     } catch (error) {
       // The scan does not check the strings of a large message, and reading one has shown that it is invalid.
       if (!(error instanceof SyntaxError)) throw error
-      this.#takeInvalid(source, message)
+      this.#takeInvalid(source, message, stream)
     }
   }
 
@@ -618,7 +634,7 @@ export class Peer implements Receiver, ExchangePeer {
 }
 
 /** The exchange whose request has the client's id, if this answers it: the answer comes on the stream of the request. */
-function answered(exchange: Exchange, { id }: Response): Exchange | undefined {
+function answered(exchange: Exchange, id: Id | undefined): Exchange | undefined {
   const { wireId } = exchange
   if (id === undefined || wireId === undefined) return undefined
   // Some servers answer with a number that they have rounded, or that they have made a string.
