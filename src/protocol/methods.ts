@@ -16,6 +16,8 @@ export interface MethodTraits {
   endless?: true
   /** The result is always empty, so a result that is not an object is read as an empty one. */
   empty?: true
+  /** The specification does not define it. */
+  isUnknown?: true
   /** Eras that have the method. */
   eras: 'both' | 'modern' | 'legacy'
 }
@@ -81,7 +83,7 @@ export const LISTS: ReadonlyMap<string, ListTraits> = new Map<string, ListTraits
   ],
 ])
 
-const UNKNOWN: MethodTraits = { eras: 'both' }
+const UNKNOWN: MethodTraits = { eras: 'both', isUnknown: true }
 
 export function methodTraits(method: string): MethodTraits {
   return Object.hasOwn(methods, method) ? (methods[method] as MethodTraits) : UNKNOWN

@@ -1,5 +1,5 @@
 /** What a client leaves behind is for the next equal client of the same principal, if nothing of the client is left in it. */
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { ended } from '../support/idle.js'
@@ -144,35 +144,59 @@ for (const [lane, entry] of Object.entries(LANES)) {
   })
 }
 
-t.test('a question that a client has not answered is answered for it', async (t) => {
-  const program = legacyStdio(t)
-  const { url } = await startBridge(t, program.server)
-  const client = await LegacyClient.open(url, asked)
-  const call = await client.stream('tools/call', { name: 'ask', arguments: { method: 'elicitation/create' } })
-  await until(() => call.text.includes('elicitation/create'), 'the question')
-  await client.end()
-  await until(() => program.messages().some(({ error }) => error !== undefined), 'the answer')
-  await visit(url, asked)
-  t.equal(program.pids().length, 1)
-})
+for (const [lane, entry] of Object.entries(LANES))
+  t.test(
+    `${lane}: a question that a client has not answered is answered for it, and nobody else gets it`,
+    async (t) => {
+      const program = legacyStdio(t)
+      const { url } = await startBridge(t, { ...program.server, ...entry })
+      const client = await LegacyClient.open(url, asked)
+      const call = await client.stream('tools/call', { name: 'ask', arguments: { method: 'elicitation/create' } })
+      await until(() => call.text.includes('elicitation/create'), 'the question')
+      await client.end()
+      const next = await LegacyClient.open(url, asked)
+      const stream = await next.listen()
+      t.match((await next.call('echo', { n: 2 })).message, { result: { structuredContent: { n: 2 } } })
+      await until(() => program.messages().some(({ error }) => error !== undefined), 'the answer')
+      t.notMatch(stream.text, /elicitation/)
+      t.equal(program.pids().length, 1)
+    },
+  )
 
-for (const [what, leave] of [
-  ['a task', (client) => client.request('tools/call', { ...ECHO, task: {} })],
-  ['what an unknown request has done', (client) => client.request('vendor/echo', {})],
-  ['what an unknown notification has done', (client) => client.notify('notifications/vendor')],
-] as readonly [string, (client: LegacyClient) => Promise<unknown>][])
-  t.test(`a program ends with a client that leaves ${what} behind`, async (t) => {
-    const capabilities = { tools: {}, tasks: { requests: { tools: { call: {} } } } }
-    const program = legacyStdio(t, { capabilities })
-    const { url } = await startBridge(t, program.server)
-    const client = await LegacyClient.open(url)
-    await leave(client)
-    await client.end()
-    await until(() => ended(program).length === 1, 'the end of the program')
-    await visit(url)
-    await visit(url)
-    t.equal(program.pids().length, 2, 'that of a client that leaves nothing does not')
-  })
+const CAPABILITIES = { tools: {}, tasks: { requests: { tools: { call: {} } } } }
+
+/** A server alone, which gets the messages of its clients, and in a group, where the bridge has its sessions. */
+const PLACES: readonly [string, (t: Test, server: object) => Promise<string>][] = [
+  ['alone', async (t, server) => (await startBridge(t, server)).url],
+  [
+    'in a group',
+    async (t, server) => {
+      const { bridge } = await startBridge(t, {}, { mcpServers: { test: server }, groups: { all: {} } })
+      return bridge.groupUrls.get('all') as string
+    },
+  ],
+]
+
+for (const [place, serve] of PLACES)
+  for (const [what, leave, only = place] of [
+    ['what an unknown request has done', (client) => client.request('vendor/echo', {})],
+    ['what an unknown notification has done', (client) => client.notify('notifications/vendor')],
+    // In a group, the bridge makes no task of it.
+    ['a task', (client) => client.request('tools/call', { ...ECHO, task: {} }), 'alone'],
+  ] as readonly [string, (client: LegacyClient) => Promise<unknown>, only?: string][])
+    if (only === place)
+      t.test(`${place}: a program ends with a client that leaves ${what} behind`, async (t) => {
+        const program = legacyStdio(t, { capabilities: CAPABILITIES })
+        const url = await serve(t, program.server)
+        const client = await LegacyClient.open(url)
+        await leave(client)
+        await until(() => program.messages().some(({ method }) => /vendor|call/.test(String(method))), 'its message')
+        await client.end()
+        await until(() => ended(program).length === 1, 'the end of the program')
+        await visit(url)
+        await visit(url)
+        t.equal(program.pids().length, 2, 'that of a client that leaves nothing does not')
+      })
 
 t.test('a program of a client that has not begun its session ends with it', async (t) => {
   const program = legacyStdio(t)

@@ -21,6 +21,11 @@ const HARMLESS: ReadonlySet<string> = new Set([
   'notifications/roots/list_changed',
 ])
 
+/** Whether a notification of a client may leave something behind. */
+export function leavesTraces(method: string): boolean {
+  return !HARMLESS.has(method)
+}
+
 export class ClientTraces {
   readonly #uris = new Set<string>()
   /** Requests of the server that the client has not answered. */
@@ -45,7 +50,7 @@ export class ClientTraces {
   }
 
   notified(method: string): void {
-    if (!HARMLESS.has(method)) this.#remains = true
+    if (leavesTraces(method)) this.#remains = true
   }
 
   /** Notes a request of the server. It may keep the roots of this client. */

@@ -11,6 +11,7 @@ import { edit, objectIn, stringUnder, value } from '../../rpc/splice.js'
 import type { Access, Half } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import { ClientRoutes } from './client-routes.js'
+import { leavesTraces } from './client-traces.js'
 import { legacyHandler } from './handler.js'
 import { ParkedCalls } from './parked.js'
 import { LegacySessions } from './sessions.js'
@@ -62,6 +63,7 @@ export class LegacyHalf implements Half {
     const meta = unlessEmpty(notice.meta)
     const params = meta === undefined ? notice.params : edit(notice.params, { _meta: meta })
     const session = await this.sessions.use(notice)
+    if (leavesTraces(notice.method)) session.hasTraces = true
     await session.notify(notice.method, params).finally(() => session.unuse())
   }
 

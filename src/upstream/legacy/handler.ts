@@ -155,8 +155,9 @@ function prepare(session: LegacySession, call: Call, shared: Shared): Promise<Fi
   const { handshake, tools } = session
   call.log.note(session.described)
   if (call.method === 'server/discover') return discover(session, shared)
-  const { eras, asks } = methodTraits(call.method)
+  const { eras, asks, isUnknown } = methodTraits(call.method)
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
+  if (isUnknown) session.hasTraces = true
   const isTool = call.method === CALL_TOOL
   const mirrors = isTool && call.paramHeaders !== undefined
   const name = mirrors && tools.knowsAll ? stringUnder(call.params, 'name') : undefined
@@ -210,6 +211,7 @@ function isTask(support: unknown, call: Call, { taskMode }: Shared): boolean {
 
 async function asTask(session: LegacySession, call: Call, shared: Shared): Promise<Final | Prepared> {
   const { tasks, parked, required } = shared
+  session.hasTraces = true
   if (knowsTasks(call.caller.capabilities)) {
     // The server may send requests before it creates the task.
     const decode: Decode = (leg, response) => required(leg, response, session) ?? tasks.answered(leg, session, response)

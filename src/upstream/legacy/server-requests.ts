@@ -98,6 +98,11 @@ export class ServerRequests {
     if (client) for (const question of this.held.takeAll()) this.#beside.ask(question, client)
   }
 
+  /** Refuses the waiting questions: they were for a client that has gone. */
+  refuseHeld(): void {
+    for (const question of this.held.takeAll()) this.respond(question, { code: -32603, message: 'The client has gone' })
+  }
+
   /** Takes a request of the server: answers or refuses it, or gives it to the call that it belongs to. */
   asked(request: Request, exchange: Exchange | undefined): void {
     const { id, method } = request

@@ -100,6 +100,8 @@ export class LegacySession extends Pooled implements Owner {
   readonly makesTasks: boolean
   /** The fields about the server for the log of a call. */
   readonly described: { serverEra: string; serverRevision: string; serverTransport: string }
+  /** A client has done what nobody undoes: it has created a task, or has sent what the specification does not define. */
+  hasTraces = false
   /** Whether the server can send messages that belong to no call; undefined until that is known. */
   receives: boolean | undefined
   /** Passes changes on to subscriptions. */
@@ -264,10 +266,11 @@ export class LegacySession extends Pooled implements Owner {
   }
 
   get canBeTakenOver(): boolean {
-    return !this.serverRequests.knowsRoots
+    return !this.serverRequests.knowsRoots && !this.hasTraces
   }
 
   async takeOver(): Promise<boolean> {
+    this.serverRequests.refuseHeld()
     const hadLevel = this.#level !== undefined
     this.#level = undefined
     return this.alive && (!hadLevel || (await resetsLevel(this.#peer))) && (await answersIn(this.#peer))
