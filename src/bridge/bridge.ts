@@ -419,6 +419,7 @@ export class Bridge {
     await this.#until(performance.now() + drainTimeout, () => mount.busy.calls === 0 || this.#stopping)
     if (this.#stopping) return
     mount.cut()
+    for (let checks = 0; mount.unanswered > 0 && checks < LAST_CHECKS; checks++) await pause(DRAIN_CHECK)
     await mount.close(false)
     this.#retiring.delete(mount)
   }

@@ -77,6 +77,10 @@ export class ClientSide {
     this.#served?.cut()
   }
 
+  get unanswered(): number {
+    return this.#served?.unanswered ?? 0
+  }
+
   close(): void {
     this.#served?.close()
   }

@@ -230,6 +230,10 @@ export class GroupMount implements Served {
     this.#clients.cut()
   }
 
+  get unanswered(): number {
+    return this.#clients.unanswered
+  }
+
   /** Ends everything of the group. The mounts of its servers end the servers. */
   close(): Promise<void> {
     this.drain()

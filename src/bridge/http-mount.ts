@@ -201,6 +201,10 @@ export class HttpMount {
     this.#relay?.cut()
   }
 
+  get unanswered(): number {
+    return this.#sessions.http.unanswered + this.#sessions.sse.unanswered
+  }
+
   /** Ends all sessions. */
   close(): void {
     this.#unhear?.()

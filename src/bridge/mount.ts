@@ -394,6 +394,10 @@ export class Mount implements Served {
     this.#clients.cut()
   }
 
+  get unanswered(): number {
+    return this.#clients.unanswered
+  }
+
   async close(hurry: boolean): Promise<void> {
     this.drain()
     this.cut()

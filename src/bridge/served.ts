@@ -24,6 +24,8 @@ export interface Served {
   leave(): Promise<void>
   /** Ends the calls in progress with an error. */
   cut(): void
+  /** The number of requests of legacy clients over HTTP whose answers are not sent yet. */
+  readonly unanswered: number
   /** Ends everything, the server last. With `hurry`, without waiting. */
   close(hurry: boolean): Promise<void>
 }

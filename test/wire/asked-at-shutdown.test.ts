@@ -1,7 +1,8 @@
-/** Calls that wait for their own clients, or between two requests to the server, when the bridge shuts down. */
+/** Calls that wait for their own clients, or between two requests to the server, when the bridge shuts down or their server is removed. */
 import t, { type Test } from 'tap'
 import { answered, asked, type Client, connect, FRONTS } from '../support/asked-clients.js'
 import { startAsker } from '../support/asking.js'
+import { settingsOf } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { ModernHttp } from '../support/modern-http.js'
 import { modernStdio } from '../support/modern-stdio.js'
@@ -113,4 +114,15 @@ for (const [where, start] of Object.entries(SERVERS))
     const closed = client.bridge.close()
     t.match(await answered(client, 'call'), { result: { content: Array }, error: undefined })
     await closed
+  })
+
+for (const front of FRONTS)
+  t.test(`a call over ${front} that waits for a person fails as interrupted when its server is removed`, async (t) => {
+    const modern = await ModernHttp.start(t)
+    const settings = { timeouts: { drainTimeout: 1 } }
+    const client = await connect(t, front, { url: modern.url }, { settings })
+    await client.begin('call', 'tools/call', { name: 'ask', arguments: { rounds: [{ name: NAME }] } })
+    await asked(client, 'call', 1)
+    await client.bridge.reload(settingsOf({ mcpServers: { other: { url: modern.url } }, ...settings }))
+    t.match((await answered(client, 'call')).error, INTERRUPTED)
   })

@@ -43,6 +43,10 @@ export class HttpSession implements KeptSession {
     return this.client.open > 0 || this.#streams.connected
   }
 
+  get unanswered(): number {
+    return this.client.open
+  }
+
   get gone(): boolean {
     return this.#streams.left
   }

@@ -14,6 +14,8 @@ export interface KeptSession {
   readonly principal: string
   /** Whether the client is connected or waits for an answer. Such a session is not idle. */
   readonly busy: boolean
+  /** The number of requests without an answer yet. */
+  readonly unanswered: number
   /** Whether the client has closed its last GET stream. */
   readonly gone?: boolean
   /** The replica that had it before. */
@@ -150,6 +152,13 @@ export class Sessions<S extends KeptSession> {
         return own.draining
       },
     }
+  }
+
+  /** The number of requests without an answer yet, of all sessions. */
+  get unanswered(): number {
+    let sum = 0
+    for (const { session } of this.#sessions.values()) sum += session.unanswered
+    return sum
   }
 
   /** Accepts no new sessions. Requests in flight may end. */

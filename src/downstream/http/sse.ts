@@ -120,6 +120,10 @@ export class SseSession implements KeptSession {
     return this.#connection !== undefined
   }
 
+  get unanswered(): number {
+    return this.#conversation.open
+  }
+
   keepAlive(): void {
     this.#connection?.keepAlive()
   }

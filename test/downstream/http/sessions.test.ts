@@ -8,6 +8,7 @@ import { faultOf } from '../../support/faults.js'
 class Pretended implements KeptSession {
   readonly principal: string
   busy = false
+  unanswered = 0
   gone = false
   alive = 0
   closed = 0
