@@ -282,6 +282,42 @@ t.test('a key that was rotated a moment ago is never a wrong token', async (t) =
   t.equal(await outcome(), 'accepted', 'and then it is found')
 })
 
+t.test('a key that comes in place of another one is used, with the same id or without', async (t) => {
+  for (const kid of ['k1', undefined]) {
+    const issuer = await TokenIssuer.start(t)
+    const named = (jwk: JWK | undefined) => ({ ...jwk, ...(kid === undefined && { kid: undefined }) }) as JWK
+    issuer.keys = issuer.keys.map(named)
+    const { verify, later } = setUp(issuer, {}, stopped())
+    t.ok(await verify(await issuer.token({ aud: HERE }, { kid })))
+    const { jwk, privateKey } = nextKey('k1')
+    issuer.keys = [named(jwk)]
+    later(30_001)
+    t.ok(await verify(await issuer.token({ aud: HERE }, { kid }, privateKey)), `${kid} with the next key`)
+    t.equal(await verify(await issuer.token({ aud: HERE }, { kid })), undefined, `${kid} with the former key`)
+  }
+})
+
+t.test('a token without the id of its key fits the key that comes, beside others', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const { verify, later } = setUp(issuer, {}, stopped())
+  issuer.keys = [...issuer.keys, nextKey('other').jwk]
+  t.ok(await verify(await issuer.token({ aud: HERE }, { kid: undefined })))
+  const { jwk, privateKey } = nextKey('k2')
+  issuer.keys = [...issuer.keys, jwk]
+  later(30_001)
+  t.ok(await verify(await issuer.token({ aud: HERE }, { kid: undefined }, privateKey)))
+})
+
+t.test('wrong signatures take few fetches of keys, and stay wrong', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const { verify, later } = setUp(issuer, {}, stopped())
+  t.ok(await verify(await issuer.token({ aud: HERE })))
+  const { privateKey } = nextKey()
+  later(30_001)
+  for (let n = 0; n < 50; n++) t.equal(await verify(await issuer.token({ aud: HERE }, {}, privateKey)), undefined)
+  t.ok(issuer.asked.filter((path) => path === '/jwks').length <= 2)
+})
+
 t.test('a key that comes while the keys are being fetched is looked for again', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const { verify } = setUp(issuer, {}, stopped())

@@ -45,7 +45,7 @@ export interface KeySetOptions {
 /** What a check of a signature needs of the keys of an issuer. */
 export type IssuerKeys = Pick<
   KeySet,
-  'state' | 'alias' | 'moment' | 'prepare' | 'close' | 'known' | 'after' | 'isUnknown' | 'noteUnknown'
+  'state' | 'alias' | 'moment' | 'prepare' | 'close' | 'known' | 'after' | 'mayCompare' | 'isUnknown' | 'noteUnknown'
 >
 
 export class KeySet {
@@ -116,6 +116,11 @@ export class KeySet {
     }
     if (this.#failure !== undefined || !this.#keys) throw this.#unavailable()
     return this.#keys.find
+  }
+
+  /** Whether they may be fetched for a signature that is wrong by the known keys. Most such tokens are wrong, so that is seldom. */
+  get mayCompare(): boolean {
+    return Math.max(this.#looked, this.#spent) + BETWEEN <= this.#options.now()
   }
 
   /** Whether a key was unknown a moment ago. */

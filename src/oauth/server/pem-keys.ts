@@ -39,6 +39,7 @@ export interface PemKeysOptions {
 export class PemKeys implements IssuerKeys {
   readonly alias = undefined
   readonly moment = 0
+  readonly mayCompare = false
   readonly #options: PemKeysOptions
   readonly #keys = new BoundedMap<string, { until: number; key: Key }>(MAX_PEM_KEYS)
   readonly #unknown = new BoundedMap<string, number>(MAX_UNKNOWN_PEM)

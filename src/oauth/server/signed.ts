@@ -14,12 +14,15 @@ export interface Signer {
   typ: unknown
 }
 
+/** A refusal of a token that fits no known key, and names none that is unknown. Only if its issuer has replaced a key, it is right. */
+export type WrongSignature = TokenRefusal & { wrong: true }
+
 /** The claims of a JWT, if it is signed with a known key. What they say is checked by `ownerOf`. */
 export async function signedBy(
   token: string,
   { settings, typ }: Signer,
   find: JWTVerifyGetKey,
-): Promise<{ said: TokenSaid } | TokenRefusal | { noKey: true }> {
+): Promise<{ said: TokenSaid } | TokenRefusal | WrongSignature | { noKey: true }> {
   const { issuer, algorithms, header } = settings
   const refused: TokenRefusal = { why: `its signature is not one of ${quoted(issuer)}` }
   const verifyWith = async (key: JWTVerifyGetKey): Promise<{ said: TokenSaid }> => {
@@ -33,6 +36,7 @@ export async function signedBy(
   } catch (error) {
     if (error instanceof Fault) throw error
     if (error instanceof errors.JWKSNoMatchingKey) return { noKey: true }
+    if (error instanceof errors.JWSSignatureVerificationFailed) return { ...refused, wrong: true }
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return refused
     // The token does not say which: one of them fits.
     let tried = 0
@@ -42,7 +46,7 @@ export async function signedBy(
       if (++tried === MAX_TRIED)
         return { why: `its header has no kid, and none of the first ${tried} keys of ${quoted(issuer)} fits` }
     }
-    return refused
+    return { ...refused, wrong: true }
   }
 }
 
