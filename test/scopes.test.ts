@@ -141,3 +141,23 @@ t.test('all keys that fit a tool count, in any order', async (t) => {
     t.same(namesIn(await call(url, 'tools/list', {}, { headers })), ['read'])
   }
 })
+
+for (const [where, entry, group] of [
+  ['a group without prefixes', {}, { prefix: 'never' }],
+  ['a server with chosen tools', { tools: { allow: ['*'] } }, undefined],
+] as const)
+  t.test(`a caller whose scopes grow calls at once what it may call then: ${where}`, async (t) => {
+    const issuer = await TokenIssuer.start(t)
+    const groups = group && { groups: { all: { servers: ['test', 'other'], ...group } } }
+    const settings = { auth: { issuers: [{ issuer: issuer.url }], unscoped: 'hide' }, ...groups }
+    const guarded = { scopes: { write: ['files:write'] }, ...entry }
+    const { url } = await startGuarded(t, settings, guarded, group ? ['test', 'other'] : ['test'])
+    const at = group ? new URL('/all/mcp', url).href : url
+    const write = async (claims: object) => {
+      const headers = { authorization: `Bearer ${await issuer.token({ aud: at, ...claims })}` }
+      return (await call(at, 'tools/call', { name: 'write', arguments: {} }, { headers })).message
+    }
+    t.match(await write({}), { error: { message: 'Unknown tool: write' } })
+    t.match(await write({ scope: 'files:write' }), { result: { content: [{ text: 'written' }] } })
+    t.match(await write({}), { error: { message: 'Unknown tool: write' } })
+  })

@@ -131,6 +131,9 @@ export function isOnThisMachine(listen: Listen): boolean {
   return listen.kind === 'stdio' || listen.socket !== undefined || isLoopback(listen.host)
 }
 
+/** Addresses of IPv4, also as IPv6 writes them: ::ffff:127.0.0.1, which URLs write ::ffff:7f00:1. */
+const LOOPBACK_ADDRESS = /^(?:::ffff:)?127(?:\.[0-9]{1,3}){3}$|^::ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4}$/
+
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(?:\.[0-9]{1,3}){3}$/.test(host)
+  return host === 'localhost' || host === '::1' || LOOPBACK_ADDRESS.test(host)
 }

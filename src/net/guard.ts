@@ -25,7 +25,7 @@ const WIRE_SERVER = '168.63.129.16'
 
 /** Whether a host is this machine, by its name or address. */
 export function isLoopback(host: string): boolean {
-  return isIP(host) === 0 ? LOOPBACK_NAME.test(host) : ip.parse(host).range() === 'loopback'
+  return isIP(host) === 0 ? LOOPBACK_NAME.test(host) : ip.process(host).range() === 'loopback'
 }
 
 /** Checks hosts and their addresses. */

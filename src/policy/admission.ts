@@ -109,7 +109,10 @@ export class Admission {
 
   /** Aborts all calls in flight with the fault `interrupted`. */
   cut(): void {
-    const fault = new Fault('interrupted', 'The bridge was shut down, or does not serve this server any more; whether the server acted on the call is unknown')
+    const fault = new Fault(
+      'interrupted',
+      'The bridge was shut down, or does not serve this server any more; whether the server acted on the call is unknown',
+    )
     for (const { abort } of [...this.#calls]) abort?.(fault)
   }
 

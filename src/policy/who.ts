@@ -1,6 +1,6 @@
 /** Makes the key of a caller, under which policies and groups remember what a server has listed to it. */
 import { digest } from '../crypto/digest.js'
-import type { Call } from '../protocol/call.js'
+import type { Call, Grant } from '../protocol/call.js'
 import { canonical } from '../rpc/canonical.js'
 import { memoize } from '../rpc/memoize.js'
 
@@ -9,16 +9,29 @@ const OF_PERSON = '/'
 
 /**
  * A key that is equal for callers that get equal lists: principal and credential, which identify the person,
- * capabilities, and whether the caller sends headers.
+ * capabilities, scopes, and whether the caller sends headers.
  */
 export function whoOf({
   principal,
   credential,
   caller,
   paramHeaders,
-}: Pick<Call, 'principal' | 'credential' | 'caller' | 'paramHeaders'>): string {
+  grant,
+}: Pick<Call, 'principal' | 'credential' | 'caller' | 'paramHeaders' | 'grant'>): string {
   const person = credential === undefined ? digestOfPrincipal(principal) : digestOf(principal, credential)
-  return `${person}${OF_PERSON}${digestOfCapabilities(caller.capabilities)}${paramHeaders ? '+' : ''}`
+  return `${person}${OF_PERSON}${digestOfCapabilities(caller.capabilities)}${paramHeaders ? '+' : ''}${grant ? digestOfScopes(grant) : ''}`
+}
+
+const scopesOf = new WeakMap<Grant, string>()
+
+/** Computed once for each token. */
+function digestOfScopes(grant: Grant): string {
+  let known = scopesOf.get(grant)
+  if (known === undefined) {
+    known = digest(JSON.stringify([...grant.scopes].sort()))
+    scopesOf.set(grant, known)
+  }
+  return known
 }
 
 /** The part of a key that is equal for callers who differ in their capabilities alone. */

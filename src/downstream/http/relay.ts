@@ -121,7 +121,8 @@ export class Relay {
 
   /** Ends all unanswered requests, with an error if one can still be sent. */
   cut(): void {
-    const message = 'The bridge was shut down, or does not serve this server any more; whether the server acted on the call is unknown'
+    const message =
+      'The bridge was shut down, or does not serve this server any more; whether the server acted on the call is unknown'
     for (const one of [...this.#open]) one.cut(new Fault('interrupted', message))
   }
 

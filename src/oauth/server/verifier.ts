@@ -230,7 +230,8 @@ export class Verifier {
     const { moment } = keys
     const first = await signedBy(token, issuer, await keys.known())
     if ('said' in first) return { ...first, settings, ms: KEPT }
-    const { why } = 'why' in first ? first : { why: `none of the keys of ${quoted(settings.issuer)} has its kid and kind` }
+    const { why } =
+      'why' in first ? first : { why: `none of the keys of ${quoted(settings.issuer)} has its kid and kind` }
     // The issuer may have published another key a moment ago, also in place of a known one.
     const mayLook = 'noKey' in first ? !keys.isUnknown(key) : 'wrong' in first && keys.mayCompare
     if (!mayLook) return { why }
