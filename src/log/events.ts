@@ -67,7 +67,7 @@ export const LOG_EVENTS = {
   group_name_hidden:
     'An item of a list is left out in a group: an earlier server of a group without prefixes has the same name or URI, or its server lists it twice, or it is not as MCP defines it. Once for each name.',
   lists_not_kept:
-    'What servers listed cannot be kept beyond a restart, or what was kept cannot be used, because it is damaged or others may change it. The bridge works without it. Once.',
+    'What servers listed cannot be kept beyond a restart, or what was kept cannot be used, because it is damaged, is sealed with an unknown key, or others may change it. The bridge works without it. Once.',
   group_items_repaired:
     'Items of a list have members that are not as MCP defines them, such as a title that is a number. In a group these members are left out or replaced, because some clients refuse the whole list. Once for each item.',
   group_uri_ambiguous:

@@ -7,6 +7,7 @@ import { faultOf } from '../support/faults.js'
 
 interface Room extends Occupant {
   idleSince: number | undefined
+  isSpare?: boolean
   ended: boolean
 }
 
@@ -121,6 +122,19 @@ t.test('an occupant that was idle for its limit ends, and is released once', asy
   )
   occupancy.leave(short)
   t.equal(occupancy.used, 2)
+})
+
+t.test('a newcomer ends the spares of its principal, and nothing that is in use or of others', async (t) => {
+  const { enter, occupancy } = start()
+  const rooms = [enter('a'), enter('a', false), enter('b'), enter('b')]
+  const [spare, , other, newer] = rooms as [Room, Room, Room, Room]
+  for (const room of [spare, other, newer]) room.isSpare = true
+  const ended = () => rooms.map((room) => room.ended)
+  occupancy.endIdleOf('b')
+  t.same(ended(), [false, false, true, false], 'one spare of a principal stays, the newest one')
+  enter('a')
+  t.same(ended(), [true, false, true, false])
+  t.equal(occupancy.used, 3)
 })
 
 t.test('H18 whatever a principal does, it ends no occupant of principals that hold less', async () => {
