@@ -170,11 +170,8 @@ export function classifyLine(
   const envelope = message.kind === 'response' ? undefined : envelopeIn(message.params)
   if (envelope?.known) return { era: 'modern', envelope }
   if (envelope) return classifyEnvelope(envelope, envelope.claim)
-  if (message.kind === 'request' && message.method === 'initialize') {
-    if (typeof session === 'object')
-      throw new Fault('invalidRequest', 'This process already has a session: initialize was called before')
-    return { era: 'legacy', as: 'initialize' }
-  }
+  // Hosts that reach a program through a tunnel open one session after another on its pipe.
+  if (message.kind === 'request' && message.method === 'initialize') return { era: 'legacy', as: 'initialize' }
   const isOpen = session === 'opening' || typeof session === 'object'
   if (isOpen || message.kind !== 'request' || message.method === 'ping') return { era: 'legacy', as: 'message' }
   if (message.method === 'server/discover' && compat.bareDiscover) return { era: 'modern', bare: true }

@@ -90,12 +90,20 @@ t.test('before initialize only ping works, and other requests get the reason', a
   t.equal(modern.of('tools/list').length, 0)
 })
 
-t.test('a pipe has one session: a second initialize is refused, and the first session continues', async (t) => {
-  const pipe = openPipe(t, legacyStdio(t).server)
-  await shakeHands(pipe)
-  pipe.line(initialize('2025-11-25', {}, 'again'))
-  t.match(await answerTo(pipe, 'again'), { error: { code: -32600 } })
-  t.match(await ask(pipe, 1, 'tools/list'), { result: { tools: [] } })
+t.test('a second initialize on a pipe opens another session, and calls of the first are answered', async (t) => {
+  for (const [name, server] of await servers(t)) {
+    const pipe = openPipe(t, server)
+    await shakeHands(pipe)
+    say(pipe, { id: 'slow', method: 'tools/call', params: { name: 'wait', arguments: { ms: 100, say: 'done' } } })
+    pipe.line(initialize('2025-06-18', {}, 'again'))
+    t.match(await answerTo(pipe, 'again'), { result: { protocolVersion: '2025-06-18' } }, name)
+    say(pipe, { method: 'notifications/initialized' })
+    t.ok((await answerTo(pipe, 'slow'))['result'], name)
+    t.ok((await ask(pipe, 1, 'tools/list'))['result'], name)
+    pipe.line(initialize('2025-11-25', {}, 'third'))
+    t.match(await answerTo(pipe, 'third'), { result: { protocolVersion: '2025-11-25' } }, name)
+    t.ok((await ask(pipe, 2, 'tools/list'))['result'], name)
+  }
 })
 
 t.test('refuses an id that is open on the pipe, also in the other era', async (t) => {

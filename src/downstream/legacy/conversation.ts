@@ -50,7 +50,7 @@ const EARLY: ReadonlySet<string> = new Set(['initialize', 'ping'])
 export class Conversation {
   #options: ConversationOptions
   #session: ClientSession | undefined
-  /** The session before it moved, while requests are in flight in it. */
+  /** The session before it moved or before another one was opened, while requests are in flight in it. */
   #former: ClientSession | undefined
   /** Why the last `initialize` failed. Later requests of the client get the same error. */
   #failed: Fault | undefined
@@ -113,7 +113,7 @@ export class Conversation {
     if (message.kind === 'batch') return this.#takeAll(message, about)
     if (message.kind !== 'request') {
       this.#take(message)
-    } else if (message.method === 'initialize' && !this.#session) {
+    } else if (message.method === 'initialize' && (!this.#session || this.#options.transport === 'stdio')) {
       await this.#open(message, about)
     } else {
       const { write } = this.#options
@@ -161,12 +161,24 @@ export class Conversation {
   async #open(request: Request, about: AboutRequest): Promise<void> {
     if (this.#opening) throw new Fault('invalidRequest', 'initialize is already in progress')
     this.#opening = true
+    this.#leave()
     try {
       await this.#openWith(request, about)
     } finally {
       this.#opening = false
       for (const goOn of this.#waiting.splice(0)) goOn()
     }
+  }
+
+  /** Leaves the open session for another one. Requests in flight are answered all the same. */
+  #leave(): void {
+    const session = this.#session
+    if (!session) return
+    this.#session = undefined
+    // Its process can serve the next session, unless it is busy.
+    if (session.open === 0) return session.close()
+    this.#former?.close()
+    this.#former = session
   }
 
   async #openWith(request: Request, { headers }: AboutRequest): Promise<void> {
