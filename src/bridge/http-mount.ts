@@ -142,6 +142,7 @@ export class HttpMount {
         sessions: former ? http.beside(former.#sessions.http) : http,
         handed: this.#handed,
         events,
+        speaks: relayed && (() => relayed.speaks()),
         relay: this.#relay ?? (former ? former.#relay?.forSessions : undefined),
         refusing,
         compat,

@@ -17,7 +17,8 @@ import {
 import { type Call, type Final, type Handler, type Sender, type Told, unheard } from '../protocol/call.js'
 import { CALL_TOOL, LISTEN, methodTraits } from '../protocol/methods.js'
 import type { LegacyRoute } from '../protocol/upstream.js'
-import { EMPTY, edit, objectIn, parseObject, raw, value } from '../rpc/splice.js'
+import type { Request } from '../rpc/message.js'
+import { EMPTY, edit, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import type { Signal } from '../time/hang-up.js'
 import { isOfPlaceholder, listenToPlaceholder, placeholderResult } from './placeholder.js'
@@ -123,6 +124,7 @@ export class SignIn {
       throw error
     })
     if (route === 'translate') return route
+    const { goOn } = route
     return {
       transport: route.transport,
       connect: async (opening, from, options) => {
@@ -133,8 +135,12 @@ export class SignIn {
             throw error
           },
         )
-        return tunnel && new SigningTunnel(tunnel, account, opening)
+        return tunnel && new SigningTunnel(tunnel, account, capabilitiesIn(opening))
       },
+      goOn:
+        goOn &&
+        (async (left, from, capabilities) =>
+          new SigningTunnel(await goOn(left, from, capabilities), account, parseObject(capabilities))),
     }
   }
 
@@ -296,4 +302,9 @@ function clientName(clientInfo: string | undefined): string | undefined {
 function refused(call: Call, fault: Fault): Final {
   if (call.method !== CALL_TOOL) throw fault
   return refuse(call, { reason: fault.row.reason ?? 'sign_in_required', text: fault.message })
+}
+
+/** The capabilities of the client in its `initialize`. */
+function capabilitiesIn({ params }: Request): Payload {
+  return (typeof params === 'string' ? undefined : objectIn(params, 'capabilities')) ?? EMPTY
 }

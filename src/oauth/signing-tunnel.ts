@@ -4,9 +4,9 @@ import { Fault, needsSignIn } from '../fault/fault.js'
 import { type Account, MAX_RETRIES } from '../protocol/account.js'
 import { type LegacyRevision, traits } from '../protocol/eras.js'
 import { uncovered } from '../protocol/input.js'
-import type { AnsweredInitialize, SayTunnelled, Tunnel, TunnelListener } from '../protocol/upstream.js'
+import type { AnsweredInitialize, LeftTunnel, SayTunnelled, Tunnel, TunnelListener } from '../protocol/upstream.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
-import { EMPTY, objectIn, type Payload, parseObject } from '../rpc/splice.js'
+import { type Payload, parseObject } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
 
 const URL_QUESTION = parseObject('{"mode":"url"}')
@@ -22,10 +22,23 @@ export class SigningTunnel implements Tunnel {
   readonly #account: Account
   readonly #capabilities: Payload
 
-  constructor(tunnel: Tunnel, account: Account, { params }: Request) {
+  /** `capabilities`: those of the client. */
+  constructor(tunnel: Tunnel, account: Account, capabilities: Payload) {
     this.#tunnel = tunnel
     this.#account = account
-    this.#capabilities = (typeof params === 'string' ? undefined : objectIn(params, 'capabilities')) ?? EMPTY
+    this.#capabilities = capabilities
+  }
+
+  get keepsIds(): boolean {
+    return this.#tunnel.keepsIds === true
+  }
+
+  get left(): LeftTunnel | undefined {
+    return this.#tunnel.left
+  }
+
+  leave(): void {
+    this.#tunnel.leave?.()
   }
 
   opened(id: Id): AnsweredInitialize {

@@ -277,7 +277,7 @@ export interface ReceivedNotice {
 }
 
 /** The head of an HTTP response. Names of headers are in lower case. */
-interface ReceivedHead {
+export interface ReceivedHead {
   status: number
   headers: Readonly<Record<string, string | string[] | undefined>>
 }

@@ -35,7 +35,14 @@ export interface Upstream {
 }
 
 /** How to serve a legacy client: `translate` in a session of the bridge, or `connect` it to a session of the server. */
-export type LegacyRoute = 'translate' | { transport: 'stdio' | 'http' | 'sse'; connect: ForwardInitialize }
+export type LegacyRoute =
+  | 'translate'
+  | {
+      transport: 'stdio' | 'http' | 'sse'
+      connect: ForwardInitialize
+      /** Goes on with a session that another replica has left, of a client with these capabilities. Only over HTTP. */
+      goOn?: ((left: LeftTunnel, sender: Sender, capabilities: Json) => Promise<Tunnel>) | undefined
+    }
 
 /** Forwards a client's `initialize` to the server. Resolves to undefined if the server turns out to have no sessions. */
 export type ForwardInitialize = (
@@ -78,9 +85,28 @@ export interface Tunnel {
    * Sets the listener for the server's own messages and for the end of the session. It gets the earlier messages at once.
    */
   attach(listener: TunnelListener): void
+  /** Over HTTP, messages keep the ids of the client and of the server. */
+  readonly keepsIds?: boolean
+  /** What another replica needs to go on with the session; undefined if none can. */
+  readonly left?: LeftTunnel | undefined
+  /** Leaves the session to another replica: `close` does not end it any more. */
+  leave?(): void
   /** What client and server have agreed on, if the tunnel remembers it: a tunnel that reopens does. */
   readonly agreed?: AgreedSettings
   close(): void
+}
+
+/** A session of a client over HTTP, for another replica. */
+export interface LeftTunnel {
+  revision: LegacyRevision
+  /** The capabilities of the server, as sent to the client. */
+  offered: Json
+  /** Whether the client has sent `notifications/initialized`. */
+  ready: boolean
+  /** The server's id of the session, the path that it was redirected to, and its cookies. */
+  session?: string | undefined
+  path?: string | undefined
+  cookies?: string | undefined
 }
 
 /** What a legacy client and its server have agreed on in a session. */

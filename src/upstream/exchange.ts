@@ -15,7 +15,8 @@ import { ChannelError, noMemoryForAnswer } from './transport/channel.js'
 import { Unread } from './unread.js'
 
 export type Arrival =
-  | { kind: 'notification'; method: string; params: Params; source?: JsonSource }
+  /** `isRequest`: a request of the server, in a client's own session. */
+  | { kind: 'notification'; method: string; params: Params; source?: JsonSource; isRequest?: boolean }
   | { kind: 'question'; question: ServerQuestion }
   | Response
   | UnreadResponse

@@ -71,10 +71,12 @@ export interface CallOptions {
   call?: number | undefined
   /** Milliseconds that a program may take to start, as long as it writes to stdout or stderr. */
   start?: number | undefined
+  /** The id of the request, if it is the client's own. */
+  id?: Id | undefined
 }
 
 /** Options of a notification. */
-export interface NoticeOptions extends Omit<CallOptions, 'start'> {
+export interface NoticeOptions extends Omit<CallOptions, 'start' | 'id'> {
   /** The received message that is forwarded without edits. */
   origin?: MessageOrigin | undefined
   /** Who takes the messages in the answer of the server; only over HTTP. By default, they are the server's own. */
@@ -102,6 +104,8 @@ export class Peer implements Receiver, ExchangePeer {
   hasServed = false
   /** The callers whose calls may be running in the server, if several callers share the channel. */
   possibleCallers: PossibleCallers | undefined
+  /** Over HTTP: the requests are those of one client, with its ids. Requests of the bridge itself have ids of another kind. */
+  ofClient = false
   readonly #log: PeerLog
   /** Created when the first one arrives. */
   #invalidMessages: InvalidMessages | undefined
@@ -155,11 +159,12 @@ export class Peer implements Receiver, ExchangePeer {
     method: string,
     params: Sent,
     timeout: number,
-    { headers, account, call, start }: CallOptions = {},
+    { headers, account, call, start, id }: CallOptions = {},
   ): Promise<Response> {
     const exchange = this.beginExchange()
     exchange.account = account
     exchange.number = call
+    if (this.ofClient) exchange.wireId = id ?? (`"mcp-bridge-${exchange.id}"` as Id)
     const { channel } = this
     const late = () => {
       if (start === undefined || !channel.startingUntil)
@@ -324,7 +329,7 @@ export class Peer implements Receiver, ExchangePeer {
       return
     }
     if (this.channel.stateless) return this.channel.abandon(exchange.id)
-    const params = `{"requestId":${exchange.id},"reason":${JSON.stringify(reason)}}`
+    const params = `{"requestId":${exchange.wireId ?? exchange.id},"reason":${JSON.stringify(reason)}}`
     this.notify('notifications/cancelled', params, { call: exchange.number })
       .catch(() => this.#drop('a cancellation that cannot be delivered'))
       .finally(() => this.channel.abandon(exchange.id))
@@ -560,6 +565,7 @@ export class Peer implements Receiver, ExchangePeer {
           let exchange = on?.wireId === undefined ? this.#exchanges.get(id ?? 0) : answered(on, message.id)
           // Its number is not its id.
           if (exchange !== on && exchange?.wireId !== undefined) exchange = undefined
+          if (this.ofClient) exchange ??= this.#named(message)
           if (exchange) this.#withoutId.usesIds = true
           else exchange = this.#ownerOf(message, id, stream)
           this.#recorder?.received(message, exchange?.number, http)
@@ -576,7 +582,8 @@ export class Peer implements Receiver, ExchangePeer {
           const { method, params } = message
           const on = stream === undefined || this.owner.ofSession?.(method) ? undefined : stream
           const own = on !== undefined && this.#exchanges.get(on)?.wireId !== undefined
-          const by = method === 'notifications/progress' && !own ? progressOwner(params) : (on ?? listener(params))
+          const hasToken = method === 'notifications/progress' && !own && !this.ofClient
+          const by = hasToken ? progressOwner(params) : (on ?? listener(params))
           const exchange = by === undefined ? undefined : this.#exchanges.get(by)
           if (this.#recorder)
             this.#recorder.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
@@ -603,6 +610,12 @@ export class Peer implements Receiver, ExchangePeer {
       if (!(error instanceof SyntaxError)) throw error
       this.#takeInvalid(source, message, stream)
     }
+  }
+
+  /** The exchange of the client's request that this answers on another stream. */
+  #named(message: Response): Exchange | undefined {
+    for (const exchange of this.#exchanges.values()) if (answered(exchange, message.id)) return exchange
+    return undefined
   }
 
   /** The exchange for an answer whose id is that of no open request. */

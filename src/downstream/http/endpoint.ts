@@ -170,7 +170,7 @@ class Endpoint {
       ? await handed.take(id, { principal: request.principal, without, mayTake: !sessions.draining })
       : undefined
     if (taken && 'record' in taken) {
-      this.#legacy.continue(id as string, taken, request)
+      await this.#legacy.continue(id as string, taken, request)
       this.handle(request, reply)
       return
     }
@@ -201,10 +201,10 @@ class Endpoint {
     }
     const version = versionHeader(received)
     if (id !== undefined && !session && relay && !asked.isUnknown) {
-      const opens = message.kind === 'request' && message.method === 'initialize'
-      const mayBeRelayed = !opens && !(version !== undefined && looksModern(version))
-      if (mayBeRelayed) return this.#postInSession(id, message, relay, asked)
+      if (mayGoOn(message, version)) return this.#postInSession(id, message, relay, asked)
     }
+    if (id !== undefined && !session && !relay && !asked.isUnknown && mayGoOn(message, version))
+      return this.#postInUnknown(id, asked)
     const state: SessionState = session ? { revision: session.client.revision } : id === undefined ? 'none' : 'gone'
     const verdict = classify(message, version, state, compat)
     if (verdict.era === 'modern') return this.#takeModern(message, verdict, headers, asked)
@@ -225,6 +225,13 @@ class Endpoint {
     if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
     await relay.asked(message, request.principal)
     this.#legacy.relay(message, { request, reply, again: undefined })
+  }
+
+  /** Answers a message of a session that the bridge does not know: the server may. */
+  async #postInUnknown(id: string, asked: Asked): Promise<void> {
+    asked.isUnknown = true
+    await this.#legacy.goOnUnknown(id, asked.request)
+    return this.#post(asked)
   }
 
   #takeModern(
@@ -302,6 +309,12 @@ class Endpoint {
 async function untilBegun(answered: Promise<void>, answer: Answer, asked: Asked): Promise<void> {
   await Promise.race([answered, answer.begun()])
   forget(asked.request)
+}
+
+/** Whether a message may belong to a session that is not the bridge's own. */
+function mayGoOn(message: Message, version: string | undefined): boolean {
+  const opens = message.kind === 'request' && message.method === 'initialize'
+  return !opens && !(version !== undefined && looksModern(version))
 }
 
 /** Whether a message answers or cancels something that is not in this replica. */

@@ -19,7 +19,7 @@ interface HandedSession {
 /** A session of this replica. */
 interface LeftSession {
   readonly principal: string
-  readonly client: { readonly record?: SessionRecord | undefined }
+  readonly client: { readonly record?: SessionRecord | undefined; leave?(): void }
 }
 
 /** The result of taking over a session. */
@@ -77,18 +77,13 @@ export class HandedSessions {
   async #leave(sessions: readonly [id: string, session: LeftSession][]): Promise<void> {
     const { id: from, records } = this.#replicas
     for (let at = 0; at < sessions.length; at += AT_ONCE) {
-      const written = sessions.slice(at, at + AT_ONCE).map(
-        ([
-          id,
-          {
-            principal,
-            client: { record },
-          },
-        ]) => {
-          const handed: HandedSession | undefined = record && { mount: this.#mount, principal, from, record }
-          return handed && records.remember(KIND, id, JSON.stringify(handed), KEPT)
-        },
-      )
+      const written = sessions.slice(at, at + AT_ONCE).map(async ([id, { principal, client }]) => {
+        const { record } = client
+        if (!record) return
+        const handed: HandedSession = { mount: this.#mount, principal, from, record }
+        const isWritten = await records.remember(KIND, id, JSON.stringify(handed), KEPT)
+        if (isWritten) client.leave?.()
+      })
       await Promise.all(written)
     }
   }

@@ -6,10 +6,10 @@ import type { Memory } from '../../limits/memory.js'
 import { ANOTHER, OwnedByReplica } from '../../ports/replicas.js'
 import { textWithoutAbsent } from '../../protocol/absent.js'
 import { idToAnswer, isSilent, metaOf } from '../../protocol/classify.js'
-import { looksModern, traits } from '../../protocol/eras.js'
+import { type Era, legacyRevision, looksModern, traits } from '../../protocol/eras.js'
 import { type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { withTraceHeaders } from '../../protocol/trace.js'
-import type { Upstream } from '../../protocol/upstream.js'
+import type { Tunnel, Upstream } from '../../protocol/upstream.js'
 import type { Id, Message, Request } from '../../rpc/message.js'
 import { own } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
@@ -18,6 +18,7 @@ import { readBatch } from '../legacy/batch.js'
 import { openSession } from '../legacy/open-session.js'
 import type { ClientSession, OpenOptions, SessionRecord, SessionSettings } from '../legacy/session.js'
 import { TranslatedSession } from '../legacy/translated-session.js'
+import { TunnelSession } from '../legacy/tunnel-session.js'
 import type { Logger } from '../logger.js'
 import { takeOver } from './body.js'
 import { checkTakesEvents } from './content-type.js'
@@ -39,6 +40,8 @@ export interface SessionRequestsOptions {
   handed?: HandedSessions | undefined
   /** Passes on messages that need no translation; undefined if messages of this server must not be relayed. */
   relay: RelayAt | undefined
+  /** The era of a server that is reached over Streamable HTTP; undefined if it is not, or if its era is not known yet. */
+  speaks?: (() => Era | undefined) | undefined
   refusing: ErrorRendering
   /**
    * Milliseconds of silence after which an answer becomes an event stream, whose keep-alives keep the connection open.
@@ -58,9 +61,14 @@ export interface RequestAtEndpoint {
   again: (() => void) | undefined
 }
 
+/** The bridge itself, before it was started again, in place of the replica that had a session. */
+const BEFORE = ''
+
 /** Answers requests of legacy clients. */
 export class SessionRequests {
   readonly #options: SessionRequestsOptions
+  /** Sessions of other replicas that are about to continue here, by id. */
+  readonly #continuing = new Map<string, Promise<void>>()
 
   constructor(options: SessionRequestsOptions) {
     this.#options = options
@@ -73,7 +81,11 @@ export class SessionRequests {
     const id = single(received, 'mcp-session-id')
     const { sessions, relay, refusing } = this.#options
     const { method } = request
-    const session = id === undefined ? undefined : sessions.find(id, request.principal)
+    let session = id === undefined ? undefined : sessions.find(id, request.principal)
+    if (id !== undefined && !session && !relay) {
+      await this.goOnUnknown(id, request)
+      session = sessions.find(id, request.principal)
+    }
     if (session && sessions.draining && (method === 'GET' || this.#goesOn(session))) this.#refuseOrLeave(session)
     if (method === 'GET' && sessions.draining)
       throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
@@ -159,17 +171,65 @@ export class SessionRequests {
     relay?.pass({ request, reply, passing, refusing, fallback: again })
   }
 
-  /** Continues a session that another replica has left. Throws a Fault if there is no room for it. */
-  continue(id: string, { record, from }: { record: SessionRecord; from: string }, request: FastifyRequest): void {
+  /** Continues a session that another replica has left. Rejects with a Fault if there is no room for it. */
+  continue(id: string, left: { record: SessionRecord; from: string }, request: FastifyRequest): Promise<void> {
+    let continuing = this.#continuing.get(id)
+    if (continuing) return continuing
+    continuing = this.#continue(id, left, request).finally(() => this.#continuing.delete(id))
+    this.#continuing.set(id, continuing)
+    return continuing
+  }
+
+  /**
+   * Goes on with a session that the server may know, from before the bridge was started again. Not with authentication: then
+   * nobody knows whose it is.
+   */
+  goOnUnknown(id: string, request: FastifyRequest): Promise<void> {
+    const { principal } = request
+    const { sessions, speaks } = this.#options
+    const isOpen = principal === 'local' || principal === 'anon'
+    if (!isOpen || sessions.draining || speaks?.() !== 'legacy') return Promise.resolve()
+    const revision = legacyRevision(versionHeader(readHeaders(request.raw).received)) ?? '2025-03-26'
+    const known = { revision, offered: '{}', ready: true }
+    const record = { ...known, capabilities: '{}', wrapped: [], uris: [], asked: 0, direct: { ...known, session: id } }
+    return this.continue(id, { record, from: BEFORE }, request)
+  }
+
+  /** The id for a session of the server itself: the server's own, which stays valid when the bridge is started again. */
+  #idOf({ id }: ClientSession): string | undefined {
+    const { handed, sessions } = this.#options
+    return id === undefined || handed || sessions.has(id) ? undefined : id
+  }
+
+  async #continue(
+    id: string,
+    { record, from }: { record: SessionRecord; from: string },
+    request: FastifyRequest,
+  ): Promise<void> {
     const { principal } = request
     const { sessions, log } = this.#options
     if (sessions.has(id)) return
     sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
     const session = log.telemetry?.recorder && crypto.randomUUID()
-    const continued = TranslatedSession.continue(record, { ...this.#openOptions(request, streams), session })
+    const options = { ...this.#openOptions(request, streams), session }
+    const tunnel = await this.#goOn(record, options)
+    if (!tunnel && from === BEFORE) return
+    const { revision, clientInfo, capabilities, reportsRoots } = record
+    const opening = { clientInfo, capabilities, reportsRoots }
+    const continued = tunnel
+      ? new TunnelSession(tunnel, revision, { ...options, opening, serverTransport: 'http' })
+      : TranslatedSession.continue(record, options)
     this.#keep(continued, streams, { id, from })
     log.debug({ event: 'session_continued', replica: from }, 'session of another replica continues here')
+  }
+
+  /** Goes on with a session of the server itself. Undefined if it is none, or if the server is reached in another way now. */
+  async #goOn({ direct, capabilities }: SessionRecord, { upstream, sender }: OpenOptions): Promise<Tunnel | undefined> {
+    if (!direct) return undefined
+    const from = { ...sender, caller: { revision: '', capabilities: '{}' } }
+    const route = await upstream.legacyRoute(from)
+    return route === 'translate' ? undefined : route.goOn?.(direct, from, capabilities)
   }
 
   #openOptions(request: FastifyRequest, streams: Streams): OpenOptions {
@@ -193,7 +253,10 @@ export class SessionRequests {
     const { sessions } = this.#options
     streams.options = traits[session.revision]
     try {
-      const id = sessions.add(new HttpSession(session, streams, this.#options, known.from), known.id)
+      const id = sessions.add(
+        new HttpSession(session, streams, this.#options, known.from),
+        known.id ?? this.#idOf(session),
+      )
       streams.onEnd = () => sessions.end(id)
       return id
     } catch (error) {

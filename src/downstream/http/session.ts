@@ -10,6 +10,7 @@ import { type SortedBatch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
 import type { AnswerOptions } from './answer.js'
+import { carryBack } from './carried-back.js'
 import { traceHeaders } from './headers.js'
 import { explainInBand, reserveAnswer, sendEvents, sendJson } from './replies.js'
 import type { KeptSession } from './sessions.js'
@@ -79,6 +80,7 @@ export class HttpSession implements KeptSession {
       if (last.cancelled) reply.send()
       else {
         if (last.fault) explainInBand(reply, last.fault, this.#options.refusing.passthrough)
+        if (last.headers) carryBack(reply, last.headers)
         sendJson(reply, reserveAnswer(reply, this.#options.memory, this.principal, text) ? text : answerLost(id))
       }
       return undefined

@@ -3,13 +3,14 @@
  * only what is edited is written.
  */
 
-import type { Call, Caller, Final, Link, Tell, Told } from '../../protocol/call.js'
+import type { Call, Caller, Final, Link, ReceivedHead, Tell, Told } from '../../protocol/call.js'
 import { metaOf } from '../../protocol/classify.js'
-import type { Encoded } from '../../protocol/encoded.js'
+import type { Encoded, MessageOrigin } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { legacyError } from '../../protocol/legacy-client.js'
 import type { SayTunnelled, Tunnel } from '../../protocol/upstream.js'
 import { error as errorMessage, notification, type Request, result } from '../../rpc/message.js'
+import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, isEmpty } from '../../rpc/splice.js'
 import type { CallLogEntry } from '../call-log.js'
 import type { Send } from '../frames.js'
@@ -18,6 +19,10 @@ import { replyIn } from '../outcome.js'
 /** What a request says. `_meta` is in the params, too. */
 interface Asked extends Pick<Call, 'method' | 'params' | 'meta' | 'caller' | 'answers'> {
   answers: undefined
+}
+
+interface EncodedAnswer extends Encoded {
+  http?: ReceivedHead | undefined
 }
 
 export class LinkedCall implements Link {
@@ -52,11 +57,11 @@ export class LinkedCall implements Link {
           passed.received = { era: 'legacy', text, ...(origin && { origin }), told: passed }
           return isOwn ? call.tell(passed) : this.tell(passed)
         }
-        if (!answer) return undefined
+        if (!answer) return this.#pass(text, origin)
         if (dropped && isOwn) this.#record.note({ dropped })
         const reply = replyIn(answer)
         const { source } = answer.outcome
-        reply.received = { era: 'legacy', id: answer.id, message: text, source, reply, http: undefined }
+        reply.received = { era: 'legacy', id: answer.id, message: text, source, reply, http: answer.http }
         resolve(reply)
         if (!isOwn) return undefined
         this.isSettled = true
@@ -74,28 +79,33 @@ export class LinkedCall implements Link {
 
   /** Sends the client a notification of the server. */
   readonly tell: Tell = (told) => {
-    if (this.#isOver) return undefined
     const { received } = told
     const isPassed = received?.era === 'legacy' && received.told === told
     const text = isPassed ? received.text : notification(told.method, told.params)
-    this.#record.recorder?.sent(text, isPassed ? received.origin : told.params)
+    return this.#pass(text, isPassed ? received.origin : told.params)
+  }
+
+  #pass(text: Wire, origin: MessageOrigin | undefined): Promise<void> | undefined {
+    if (this.#isOver) return undefined
+    this.#record.recorder?.sent(text, origin)
     return this.#send({ text })
   }
 
-  /** The answer for the client. */
-  encoded(reply: Final, revision: LegacyRevision): Encoded {
+  /** The answer for the client, and the head that the server has sent with it, unless it was edited. */
+  encoded(reply: Final, revision: LegacyRevision): EncodedAnswer {
     this.#isOver = true
     const { id } = this.#request
     const { received } = reply
     const passed = received && isUnedited(reply, received.reply) ? received : undefined
+    const http = passed?.http
     if (reply.kind === 'error') {
-      if (passed?.source) return { text: passed.message, origin: passed.source }
+      if (passed?.source) return { text: passed.message, origin: passed.source, http }
       const origin = legacyError(this.asked, reply.error, revision)
       return { text: errorMessage(id, origin), origin }
     }
     const { result: payload } = reply
     if (!passed?.source) return { text: result(id, payload), origin: payload }
-    return { text: passed.message, origin: payload.edits ? payload : passed.source }
+    return { text: passed.message, origin: payload.edits ? payload : passed.source, http }
   }
 
   /** What the server gets: the request as it came, unless anything has edited the call. */

@@ -3,7 +3,6 @@
 import { Fault } from '../../fault/fault.js'
 import { type Caller, type Final, type Sender, unheard, unlogged } from '../../protocol/call.js'
 import type { Encoded } from '../../protocol/encoded.js'
-import { NEWEST_MODERN } from '../../protocol/eras.js'
 import { decodeInitialize } from '../../protocol/legacy-client.js'
 import type { LegacyRoute, Tunnel } from '../../protocol/upstream.js'
 import { error as errorMessage, type Request, result } from '../../rpc/message.js'
@@ -12,7 +11,7 @@ import { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Opened, OpenOptions } from './session.js'
 import { TranslatedSession } from './translated-session.js'
-import { TunnelSession } from './tunnel-session.js'
+import { callerOf, TunnelSession, type TunnelSessionOptions } from './tunnel-session.js'
 
 /**
  * Answers `initialize` and opens the session. `known` is the result of `legacyRoute`, if the caller has called it already.
@@ -39,15 +38,17 @@ export async function openSession(
     if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
     const { revision } = tunnel
     const { transport: serverTransport } = route
-    const caller = callerIn(request)
-    const { text, origin } = revision ? await asOffered(tunnel, request, caller, options) : tunnel.opened(request.id)
+    const opening = openingIn(request)
+    const { text, origin } = revision
+      ? await asOffered(tunnel, request, callerOf(opening), options)
+      : tunnel.opened(request.id)
     record.note({ serverEra: 'legacy', serverTransport, ...(revision && { clientRevision: revision }) })
     record.recorder?.sent(text, origin)
     record.answered(revision ? 'ok' : 'error', undefined)
     if (revision === undefined) return { text }
     return {
       text,
-      session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport, opening: request, caller }),
+      session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport, opening }),
     }
   } catch (error) {
     const fault = Fault.from(error)
@@ -94,12 +95,11 @@ async function asOffered(
   }
 }
 
-/** The client, by its `initialize`. The server has accepted it, whatever it says. */
-function callerIn(opening: Request): Caller {
+/** What the client says in `initialize`; undefined if that is invalid: the server may take it. */
+function openingIn(request: Request): TunnelSessionOptions['opening'] {
   try {
-    const { clientInfo, capabilities, reportsRoots } = decodeInitialize(opening)
-    return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }
+    return decodeInitialize(request)
   } catch {
-    return { revision: NEWEST_MODERN, capabilities: '{}' }
+    return undefined
   }
 }

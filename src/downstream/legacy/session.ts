@@ -7,7 +7,7 @@ import type { Grant, Handler, Sender } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { LogLevel } from '../../protocol/methods.js'
 import type { ReceivedTrace } from '../../protocol/trace.js'
-import type { DeliveryKind, Upstream } from '../../protocol/upstream.js'
+import type { DeliveryKind, LeftTunnel, Upstream } from '../../protocol/upstream.js'
 import type { Notification, Request, Response } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
@@ -32,6 +32,8 @@ export interface SessionRecord {
   ready: boolean
   /** Number of requests that were sent to the client. */
   asked: number
+  /** The session is one of the server itself. */
+  direct?: LeftTunnel | undefined
 }
 
 /** An open session of a legacy client. */
@@ -39,10 +41,14 @@ export interface ClientSession {
   readonly revision: LegacyRevision
   /** Identifies the session for the inspector, if there is one. */
   readonly session: string | undefined
+  /** The server's own id of the session, if it is the server's. */
+  readonly id?: string | undefined
   /** Number of requests in flight. */
   readonly open: number
   /** What another replica needs to continue the session; undefined if no other replica can. */
   readonly record?: SessionRecord | undefined
+  /** Leaves the session to another replica: `close` does not end it at the server. */
+  leave?(): void
   /**
    * Answers a request: passes its frames to `send`, and resolves when the last one is sent. Never rejects: a failure is
    * the last frame.

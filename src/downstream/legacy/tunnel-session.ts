@@ -5,14 +5,14 @@
 
 import type { SessionRecorder } from '../../ports/recorder.js'
 import type { Call, Caller } from '../../protocol/call.js'
-import type { LegacyRevision } from '../../protocol/eras.js'
+import { type LegacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
 import { nameOfClient } from '../../protocol/implementation.js'
-import { decodeInitialize, legacyError } from '../../protocol/legacy-client.js'
+import { legacyError } from '../../protocol/legacy-client.js'
 import { LEGACY_CLIENT_NOTIFICATIONS } from '../../protocol/methods.js'
 import { withReceived } from '../../protocol/trace.js'
 import type { LegacyRoute, Tunnel } from '../../protocol/upstream.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
-import { EMPTY } from '../../rpc/splice.js'
+import { EMPTY, type Json } from '../../rpc/splice.js'
 import type { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Frame, Send } from '../frames.js'
@@ -21,20 +21,21 @@ import { failureError } from '../outcome.js'
 import { endWith } from '../token-end.js'
 import { InFlight } from './in-flight.js'
 import { LinkedCall } from './linked-call.js'
-import type { AboutRequest, ClientSession, OpenOptions, SessionPlace } from './session.js'
+import type { AboutRequest, ClientSession, OpenOptions, SessionPlace, SessionRecord } from './session.js'
 import { TranslatedSession } from './translated-session.js'
 
-interface TunnelSessionOptions extends OpenOptions {
-  /** The `initialize` of the client. */
-  opening: Request
-  /** The client, by that. */
-  caller: Caller
+type Said = Pick<SessionRecord, 'clientInfo' | 'capabilities' | 'reportsRoots'>
+
+export interface TunnelSessionOptions extends OpenOptions {
+  /** What the client has said in `initialize`; undefined if that cannot be read. */
+  opening: Said | undefined
   serverTransport: Exclude<LegacyRoute, 'translate'>['transport']
 }
 
 /** A session that the server itself answers. */
 export class TunnelSession implements ClientSession {
   readonly revision: LegacyRevision
+  readonly #caller: Caller
   readonly #tunnel: Tunnel
   readonly #options: TunnelSessionOptions
   readonly #running = new InFlight()
@@ -51,6 +52,7 @@ export class TunnelSession implements ClientSession {
 
   constructor(tunnel: Tunnel, revision: LegacyRevision, options: TunnelSessionOptions) {
     this.revision = revision
+    this.#caller = callerOf(options.opening)
     this.#tunnel = tunnel
     this.#options = options
     const { outlet, log, session } = options
@@ -69,6 +71,22 @@ export class TunnelSession implements ClientSession {
         setImmediate(() => this.#endOnceSent())
       },
     })
+  }
+
+  get record(): SessionRecord | undefined {
+    const { opening } = this.#options
+    const direct = this.#left || this.#lost ? undefined : this.#tunnel.left
+    if (!opening || !direct) return undefined
+    const { revision, offered, ready } = direct
+    return { ...opening, revision, offered, ready, wrapped: [], uris: [], asked: 0, direct }
+  }
+
+  leave(): void {
+    this.#tunnel.leave?.()
+  }
+
+  get id(): string | undefined {
+    return this.#tunnel.left?.session
   }
 
   get session(): string | undefined {
@@ -94,16 +112,16 @@ export class TunnelSession implements ClientSession {
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const stop = ends && endWith(ends, controller)
-    const call = new LinkedCall(request, this.#options.caller, this.#tunnel, record, send)
+    const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send)
     this.#answering.add(call)
     try {
       let last: Frame
       try {
         record.recorder?.began(request, undefined, headers)
         const reply = await upstream.handle(this.#callOf(request, call, controller, record, about))
-        const { text, origin } = call.encoded(reply, this.revision)
+        const { text, origin, http } = call.encoded(reply, this.revision)
         record.ended(reply, text, origin)
-        last = { text, last: { status: 200 } }
+        last = { text, last: { status: http?.status ?? 200, headers: http?.headers } }
       } catch (error) {
         const failure = record.failureOf(error, controller, 'session')
         const text = errorMessage(id, legacyError(call.asked, failureError(failure), this.revision))
@@ -156,7 +174,8 @@ export class TunnelSession implements ClientSession {
   take(message: Notification | Response): void {
     this.#recorder?.received(message, this.#cancelledBy(message))
     if (message.kind === 'response') this.#tunnel.respond(message)
-    else if (message.method === 'notifications/cancelled') this.#running.cancel(message.params)
+    else if (message.method === 'notifications/cancelled' && !this.#isOfOther(message))
+      this.#running.cancel(message.params)
     else if (this.#carries(message.method))
       this.#tunnel.notify(message.method, typeof message.params === 'string' ? EMPTY : message.params)
   }
@@ -173,9 +192,9 @@ export class TunnelSession implements ClientSession {
   /** The bridge continues the session: a tunnel leads to one server only. */
   moved(to: SessionPlace): ClientSession | undefined {
     const { agreed } = this.#tunnel
-    if (!agreed) return undefined
-    const opening = { ...decodeInitialize(this.#options.opening), revision: this.revision }
-    const record = { ...opening, ...agreed, wrapped: [], asked: 0 }
+    const { opening } = this.#options
+    if (!agreed || !opening) return undefined
+    const record = { ...opening, revision: this.revision, ...agreed, wrapped: [], asked: 0 }
     const session = TranslatedSession.continue(record, { ...this.#options, ...to })
     this.#left = true
     if (this.open === 0) this.close()
@@ -196,10 +215,15 @@ export class TunnelSession implements ClientSession {
     if (!this.#waits) this.#options.outlet.ended()
   }
 
+  /** Whether a message cancels a request that the client has sent to another replica. */
+  #isOfOther({ params }: Notification): boolean {
+    return this.#tunnel.keepsIds === true && this.#running.named(params) === undefined
+  }
+
   #report(what: 'opened' | 'ended' | 'lost'): void {
     const { log, sender, session, transport } = this.#options
     const overSse =
-      what === 'opened' && transport === 'sse' ? nameOfClient(this.#options.caller.clientInfo ?? '') : undefined
+      what === 'opened' && transport === 'sse' ? nameOfClient(this.#caller.clientInfo ?? '') : undefined
     tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal, overSse })
   }
 
@@ -208,4 +232,10 @@ export class TunnelSession implements ClientSession {
     const cancels = message.kind === 'notification' && message.method === 'notifications/cancelled'
     return cancels ? this.#running.named(message.params)?.call : undefined
   }
+}
+
+/** The client, by its `initialize`. The server has accepted it, whatever it says. */
+export function callerOf(opening: Said | undefined): Caller {
+  const { clientInfo, capabilities = '{}' as Json, reportsRoots } = opening ?? {}
+  return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }
 }

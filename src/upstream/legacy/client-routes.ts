@@ -38,10 +38,12 @@ export class ClientRoutes {
     if (!verdict) return 'translate'
     const connect = this.#connectTo(verdict)
     const { startWait } = this.#options.timeouts
-    if (verdict.transport.kind !== 'stdio' || startWait === undefined)
-      return { transport: verdict.transport.kind, connect }
+    const { kind } = verdict.transport
+    if (kind === 'http')
+      return { transport: kind, connect, goOn: (left, from) => this.#tunnels.goOn(verdict, left, from) }
+    if (kind !== 'stdio' || startWait === undefined) return { transport: kind, connect }
     return {
-      transport: 'stdio',
+      transport: kind,
       connect: (opening, from, options) =>
         this.#starting.open(opening, from, () => connect(opening, from, options), { since, startWait }),
     }
@@ -49,7 +51,7 @@ export class ClientRoutes {
 
   #connectTo(verdict: Verdict): ForwardInitialize {
     return (opening, from, { reopens, call }) => {
-      if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call, whenLost: 'sessionNotFound' })
+      if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call, fromHttp: true })
       let first: { verdict: Verdict; call: number | undefined } | undefined = { verdict, call }
       const open: OpenTunnel = async (write) => {
         const now = first?.verdict ?? (await this.#withSessions(from))

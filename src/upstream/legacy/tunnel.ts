@@ -19,6 +19,7 @@ import type {
   AboutMessage,
   AnsweredInitialize,
   DeliveryKind,
+  LeftTunnel,
   SayTunnelled,
   Tunnel,
   TunnelListener,
@@ -29,13 +30,15 @@ import {
   type Notification,
   notification,
   type Params,
+  parseMessage,
   type Request,
   type Response,
   request as requestMessage,
   response as responseMessage,
+  result as resultMessage,
   type Sent,
 } from '../../rpc/message.js'
-import { join, lengthOf, type Wire } from '../../rpc/source.js'
+import { join, lengthOf, own, sourceOf, type Wire, wireOf } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, raw, write } from '../../rpc/splice.js'
 import type { Signal } from '../../time/hang-up.js'
 import { within } from '../../time/time.js'
@@ -72,8 +75,11 @@ export interface TunnelOptions {
   /** Whose tasks are whose, and which answers are revised. */
   tasks: TaskOwners
   revision: Revision
-  /** How the client learns that the server has ended the session: a client over Streamable HTTP opens another one after a 404. */
-  whenLost?: 'sessionNotFound' | undefined
+  /**
+   * The client speaks Streamable HTTP: it opens another session when it gets 404 for a lost one. Before a server over HTTP, requests
+   * and progress tokens keep its ids, because each answer has a stream of its own.
+   */
+  fromHttp?: boolean | undefined
   /** Encodes the server's own requests and notifications for the client; unchanged by default. */
   write?: ((message: Request | Notification) => Wire) | undefined
 }
@@ -89,6 +95,8 @@ export interface LeftSession {
 const LISTEN_WAIT = 1_000
 /** Milliseconds for the answer to a request of the bridge itself. */
 const OWN_WITHIN = 5_000
+/** An id for the answer to `initialize` that another replica has got. */
+const GONE_ON = '0' as Id
 /** The maximum number of messages of the server that wait for a listener. */
 const MAX_WAITING_MESSAGES = 100
 
@@ -141,8 +149,21 @@ export class DirectTunnel implements Tunnel, Owner {
   static async open(peer: Peer, opening: Request, options: TunnelOptions): Promise<DirectTunnel> {
     const params = typeof opening.params === 'string' ? undefined : opening.params
     const { timeout, call, start } = options
-    const answer = await sendOpening(params, (sent) => peer.call('initialize', sent, timeout, { call, start }))
+    peer.ofClient = options.fromHttp === true && peer.channel.transport === 'http'
+    const { id } = opening
+    const answer = await sendOpening(params, (sent) => peer.call('initialize', sent, timeout, { call, start, id }))
     return new DirectTunnel(peer, options, answer)
+  }
+
+  /** Goes on with a session over HTTP that another replica has left. */
+  static goOn(peer: Peer, { revision, offered, ready }: LeftTunnel, options: TunnelOptions): DirectTunnel {
+    peer.ofClient = true
+    const result = `{"protocolVersion":"${revision}","capabilities":${offered}}`
+    const answer = parseMessage(sourceOf(resultMessage(GONE_ON, result))) as Response
+    const tunnel = new DirectTunnel(peer, options, answer)
+    tunnel.#isInitialized = ready
+    if (ready) tunnel.#listen().catch(() => {})
+    return tunnel
   }
 
   /** Gives the session of a client that has gone to the next one. */
@@ -150,8 +171,27 @@ export class DirectTunnel implements Tunnel, Owner {
     return new DirectTunnel(peer, options, answer, true)
   }
 
+  get keepsIds(): boolean {
+    return this.#peer.ofClient
+  }
+
+  get left(): LeftTunnel | undefined {
+    const { revision, keepsIds } = this
+    const { session } = this.#peer.channel
+    if (!session || !keepsIds || revision === undefined || this.over) return undefined
+    const { payload } = this.answer.outcome
+    const capabilities = (payload && objectIn(payload, 'capabilities')) ?? EMPTY
+    return { ...session, revision, offered: own(write(capabilities)), ready: this.#isInitialized }
+  }
+
+  leave(): void {
+    this.#peer.channel.leave?.()
+  }
+
   opened(id: Id): AnsweredInitialize {
-    return answeredWith(this.answer, id)
+    const { answer, keepsIds } = this
+    const answered = answeredWith(answer, id)
+    return keepsIds && answer.id === id ? { ...answered, text: wireOf(answer.outcome.source) } : answered
   }
 
   /**
@@ -183,7 +223,9 @@ export class DirectTunnel implements Tunnel, Owner {
     exchange.client = this
     if (typeof request.params === 'string') exchange.origin = request.source
     this.#delivery?.enter(exchange)
-    const token = tokenOf(request.params)
+    const { ofClient } = this.#peer
+    if (ofClient) exchange.wireId = request.id
+    const token = ofClient ? undefined : tokenOf(request.params)
     const hangUp = () => {
       exchange.endExchange(typeof signal.reason === 'string' ? signal.reason : undefined)
     }
@@ -207,15 +249,18 @@ export class DirectTunnel implements Tunnel, Owner {
         if (arrival.kind === 'response') {
           const answer = revise ? await revisedResponse(arrival, revise) : arrival
           const { source, payload } = answer.outcome
-          const text = responseMessage(request.id, answer)
+          const isSame = ofClient && answer === arrival && answer.id === request.id
+          const text = isSame ? wireOf(source) : responseMessage(request.id, answer)
           // Awaited here, because messages that arrived after the answer are sent when this function ends.
           return await say({ text, answer, dropped: exchange.dropped, origin: payload?.edits ? payload : source })
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
         const received = typeof arrival.params === 'string' ? undefined : arrival.params
         const params = progress && received ? edit(received, { progressToken: token }) : received
-        const told = { method: arrival.method, params: params ?? EMPTY }
-        const held = say({ text: notification(arrival.method, params), origin: params ?? arrival.source, told })
+        const { method, source } = arrival
+        const text = ofClient && source ? wireOf(source) : notification(method, params)
+        const told = arrival.isRequest ? undefined : { method, params: params ?? EMPTY }
+        const held = say({ text, origin: params ?? source, ...(told && { told }) })
         if (held) await held
         this.#delivery?.done(exchange)
       }
@@ -240,6 +285,12 @@ export class DirectTunnel implements Tunnel, Owner {
   asked(request: Request, exchange: Exchange | undefined): void {
     const { write = plain } = this.#options
     this.#traces.asked(request)
+    const isOfCall = this.#peer.ofClient && exchange?.client === this && !exchange.answered
+    if (isOfCall && request.source) {
+      const { method, params, source } = request
+      if (exchange.arrive({ kind: 'notification', method, params, source, isRequest: true })) return
+      exchange.dropped--
+    }
     const call = exchange?.number ?? this.#onlyCall
     this.#deliver(write(request), { call, origin: originOf(request), kind: 'question', key: idKey(request.id) })
   }
@@ -361,11 +412,9 @@ export class DirectTunnel implements Tunnel, Owner {
     const mayRepeat = loss === 'unacted' || methodTraits(method).idempotent === true
     if (loss && mayRepeat)
       throw new Fault(
-        this.#options.whenLost ?? 'upstreamUnavailable',
+        this.#options.fromHttp ? 'sessionNotFound' : 'upstreamUnavailable',
         'The server has ended the session: connect again',
-        {
-          cause: failure instanceof ChannelError ? failure : undefined,
-        },
+        { cause: failure instanceof ChannelError ? failure : undefined },
       )
   }
 

@@ -7,6 +7,7 @@ import { Fault, isAboutOthers } from '../../fault/fault.js'
 import type { Occupant } from '../../limits/occupancy.js'
 import type { Account } from '../../protocol/account.js'
 import type { Sender } from '../../protocol/call.js'
+import type { LeftTunnel } from '../../protocol/upstream.js'
 import { canonical } from '../../rpc/canonical.js'
 import { jsonOf, type Request } from '../../rpc/message.js'
 import { edit } from '../../rpc/splice.js'
@@ -14,13 +15,13 @@ import type { Verdict } from '../era/verdict.js'
 import { credentialOf, openingFault } from '../failure.js'
 import type { Access } from '../half.js'
 import type { ServerOptions } from '../options.js'
-import type { Peer } from '../peer.js'
+import { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { answersIn } from './client-traces.js'
 import { DirectTunnel, type LeftSession, type TunnelOptions } from './tunnel.js'
 
 /** How a tunnel is opened. */
-type Opening = Pick<TunnelOptions, 'call' | 'write' | 'whenLost'>
+type Opening = Pick<TunnelOptions, 'call' | 'write' | 'fromHttp'>
 
 /** A session of a tunnel, open or being opened. */
 interface TunnelOccupant extends Occupant {
@@ -71,13 +72,47 @@ export class Tunnels {
     const { capacity } = this.#access
     const { occupancy } = capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
-    const key = keyOf(opening, sender)
+    // Another client would use the same ids again.
+    const isLeft = !options.fromHttp || verdict.transport.kind !== 'http'
+    const key = isLeft ? keyOf(opening, sender) : undefined
     const account = this.#options.accounts?.for(sender)
     if (key !== undefined && this.#spares.has(key)) {
       const taken = await this.#takeOver(key, account, options)
       if (taken) return taken
     }
-    const { principal } = sender
+    const occupant = this.#occupantOf(sender.principal, account, key)
+    occupancy.enter(occupant)
+    try {
+      const tunnel = await this.#connect(verdict, opening, sender, occupant, options)
+      if (!occupant.tunnel) occupancy.leave(occupant)
+      return tunnel
+    } catch (error) {
+      occupancy.leave(occupant)
+      throw error
+    }
+  }
+
+  /** Goes on with a session over HTTP that another replica has left. Rejects with a Fault. */
+  async goOn({ transport }: Verdict, left: LeftTunnel, sender: Sender): Promise<DirectTunnel> {
+    const { occupancy } = this.#access.capacity
+    if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
+    const account = this.#options.accounts?.for(sender)
+    const occupant = this.#occupantOf(sender.principal, account)
+    occupancy.enter(occupant)
+    const { session, path, cookies } = left
+    const channel = await transport.open({ account, session: { session, path, cookies } })
+    const peer = new Peer(channel, this.#options.log, this.#options.recorder)
+    peer.headers = credentialOf(sender)
+    peer.account = account
+    this.#peers.add(peer)
+    const tunnel = DirectTunnel.goOn(peer, left, this.#optionsOf(peer, occupant, {}))
+    occupant.tunnel = tunnel
+    this.#report('opened', occupant)
+    return tunnel
+  }
+
+  #occupantOf(principal: string, account: Account | undefined, key?: string): TunnelOccupant {
+    const { capacity } = this.#access
     const endSpare = () => this.#endSpare(occupant)
     const occupant: TunnelOccupant = {
       principal,
@@ -100,15 +135,7 @@ export class Tunnels {
         else this.tunnel?.end()
       },
     }
-    occupancy.enter(occupant)
-    try {
-      const tunnel = await this.#connect(verdict, opening, sender, occupant, options)
-      if (!occupant.tunnel) occupancy.leave(occupant)
-      return tunnel
-    } catch (error) {
-      occupancy.leave(occupant)
-      throw error
-    }
+    return occupant
   }
 
   async close(hurry: boolean): Promise<void> {

@@ -11,6 +11,16 @@ import type { Signal } from '../../time/hang-up.js'
 import type { Lanes } from '../lanes.js'
 import { excerpt } from './stdio/stderr-tail.js'
 
+/** What another channel needs to go on with the session of a client over HTTP. */
+export interface ChannelSession {
+  /** The server's id of the session, if it has given one. */
+  session?: string | undefined
+  /** The path and query of the session, if the server has redirected it. */
+  path?: string | undefined
+  /** `Cookies.text` */
+  cookies?: string | undefined
+}
+
 /** One message to the server. */
 export interface OutgoingMessage {
   text: string
@@ -74,6 +84,10 @@ export interface Channel {
   wantsSession?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
   /** Opens the stream for the server's own messages, if it is a separate one. Resolves to whether it is open. */
   listen?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
+  /** What another channel needs to go on with its session; only over HTTP. */
+  readonly session?: ChannelSession
+  /** Leaves the session to another channel: listens no more, and does not end the session when it is closed. Only over HTTP. */
+  leave?(): void
   /** Closes the channel and ends its session or process: gracefully, or at once with `hurry`. Never rejects. */
   close(hurry?: boolean): Promise<void>
 }
@@ -186,9 +200,13 @@ export interface Transport {
   /**
    * Starts the program, or opens a channel to the address. Rejects with a ChannelError, or with a Fault if there are no
    * credentials. A stateless channel is for the modern era: over HTTP it has no session, and its streams are not
-   * resumed. `account` is used if opening the channel needs credentials.
+   * resumed. `account` is used if opening the channel needs credentials. `session`, only over HTTP: goes on with it.
    */
-  open(options?: { stateless?: boolean; account?: Account | undefined }): Promise<Channel>
+  open(options?: {
+    stateless?: boolean
+    account?: Account | undefined
+    session?: ChannelSession | undefined
+  }): Promise<Channel>
   /** Bounds what the server sends from now on, in open channels too. */
   limit?(lengths: MessageLengths): void
   /**

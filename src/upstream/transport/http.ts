@@ -27,6 +27,7 @@ import {
 import {
   type Channel,
   ChannelError,
+  type ChannelSession,
   type Heard,
   type HttpHead,
   type MessageLengths,
@@ -50,6 +51,8 @@ const MAX_FAILURES = 3
 /** Visible ASCII, as a session id has to be (MCP 2025-11-25, basic/transports, session management). */
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/
 
+type OpenOptions = NonNullable<Parameters<Transport['open']>[0]>
+
 export class HttpTransport implements Transport {
   readonly kind = 'http'
   readonly target: string
@@ -60,8 +63,10 @@ export class HttpTransport implements Transport {
     this.target = options.target ?? options.url.origin + options.url.pathname
   }
 
-  open({ stateless = false } = {}): Promise<Channel> {
-    return Promise.resolve(new HttpChannel(this.origin, stateless))
+  async open({ stateless = false, session }: OpenOptions = {}): Promise<Channel> {
+    const channel = new HttpChannel(this.origin, stateless)
+    if (session) await channel.goOn(session)
+    return channel
   }
 
   limit(lengths: MessageLengths): void {
@@ -88,6 +93,10 @@ class HttpChannel implements Channel {
   /** Whether the stream for the server's own messages is open, or may be. */
   #listens = false
   readonly #accepted = new AcceptedCalls()
+  /** Reads that stream. */
+  #listening: Reading | undefined
+  /** The session goes on elsewhere. */
+  #isLeft = false
   /** The path and query of the session. Redirects of other sessions do not change it. */
   #path: string | undefined
   #receiver: Receiver | undefined
@@ -116,6 +125,22 @@ class HttpChannel implements Channel {
 
   get hasSession(): boolean {
     return this.#sessionId !== undefined
+  }
+
+  get session(): ChannelSession {
+    return { session: this.#sessionId, path: this.#path, cookies: this.#cookies?.text }
+  }
+
+  leave(): void {
+    this.#isLeft = true
+    this.#listening?.abort()
+  }
+
+  /** Goes on with the session of another channel. */
+  async goOn({ session, path, cookies }: ChannelSession): Promise<void> {
+    this.#sessionId = session
+    this.#path = path
+    if (cookies !== undefined) await this.#cookies?.adopt(cookies)
   }
 
   attach(receiver: Receiver): void {
@@ -187,7 +212,7 @@ class HttpChannel implements Channel {
     if (!this.alive) return
     this.#closing.abort()
     for (const reading of this.#readings.values()) reading.abort()
-    if (this.#sessionId === undefined) return
+    if (this.#sessionId === undefined || this.#isLeft) return
     // A server may refuse the DELETE; then its session has to expire by itself.
     const path = this.#path ?? this.#origin.redirects.pathFor(NOBODY)
     const headers = this.#headers(this.#own)
@@ -240,7 +265,8 @@ class HttpChannel implements Channel {
       heard = true
       opened(true)
     })
-    while (this.alive) {
+    this.#listening = reading
+    while (this.alive && !this.#isLeft) {
       try {
         const { status, kind } = await this.#get(headers, reading, this.#account ?? account)
         // If a server ends every stream at once, the pauses grow.
@@ -253,6 +279,7 @@ class HttpChannel implements Channel {
         if (!hasNone && !(error instanceof ChannelError)) throw error
         failures++
       }
+      if (this.#isLeft) return
       if (hasNone) {
         if (heard) this.#receiver?.streamLost()
         return
