@@ -222,8 +222,7 @@ export class TunnelSession implements ClientSession {
 
   #report(what: 'opened' | 'ended' | 'lost'): void {
     const { log, sender, session, transport } = this.#options
-    const overSse =
-      what === 'opened' && transport === 'sse' ? nameOfClient(this.#caller.clientInfo ?? '') : undefined
+    const overSse = what === 'opened' && transport === 'sse' ? nameOfClient(this.#caller.clientInfo ?? '') : undefined
     tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal, overSse })
   }
 

@@ -105,7 +105,7 @@ export class Tunnels {
     peer.headers = credentialOf(sender)
     peer.account = account
     this.#peers.add(peer)
-    const tunnel = DirectTunnel.goOn(peer, left, this.#optionsOf(peer, occupant, {}))
+    const tunnel = DirectTunnel.goOn(peer, left, this.#optionsOf(peer, occupant, { fromHttp: true }))
     occupant.tunnel = tunnel
     this.#report('opened', occupant)
     return tunnel
