@@ -2,9 +2,8 @@
  * Keeps a subscription (`subscriptions/listen`) of a modern client open while what it is served changes: a client on a pipe
  * could not connect again. After each change everything in it is reported as changed.
  */
-import type { Call, Final, Handler, Told } from '../protocol/call.js'
-import { ACKNOWLEDGED, everythingIn } from '../protocol/subscriptions.js'
-import { EMPTY, objectIn, type Payload } from '../rpc/splice.js'
+import { ENDED, OneAcknowledgement } from '../listening/keep-open.js'
+import type { Call, Final, Handler } from '../protocol/call.js'
 import { HangUp } from '../time/hang-up.js'
 import { unlessAborted } from '../time/time.js'
 
@@ -16,20 +15,11 @@ export interface PipeChanges {
   handle: Handler
 }
 
-const ENDED: Final = { kind: 'result', result: EMPTY }
-
 export async function movingSubscription(call: Call, { follow, handle }: PipeChanges): Promise<Final> {
   let changed: (what: 'moved' | 'over') => void = () => {}
   const unfollow = follow((what) => changed(what))
   let hasMoved = false
-  /** What was acknowledged first; undefined before that. */
-  let agreed = undefined as Payload | undefined
-  const tell = (told: Told) => {
-    if (told.method !== ACKNOWLEDGED) return call.tell(told)
-    if (agreed) return undefined
-    agreed = objectIn(told.params, 'notifications') ?? EMPTY
-    return call.tell(told)
-  }
+  const client = new OneAcknowledgement(call.tell)
   try {
     for (;;) {
       const change = new Promise<'moved' | 'over'>((resolve) => {
@@ -37,7 +27,7 @@ export async function movingSubscription(call: Call, { follow, handle }: PipeCha
       })
       // Not the call's own signal: the client has not gone.
       const left = new HangUp(call.signal)
-      const listening = handle({ ...call, tell, signal: left })
+      const listening = handle({ ...call, tell: client.tell, signal: left })
       // What is served now may support no subscriptions: the client has subscribed before, and waits for the next change.
       const ending = hasMoved ? listening.then(unlessError, () => undefined) : listening
       const first = (await Promise.race([ending, change])) ?? (await unlessAborted(change, call.signal))
@@ -46,7 +36,7 @@ export async function movingSubscription(call: Call, { follow, handle }: PipeCha
       listening.catch(() => {})
       if (first === 'over') return ENDED
       hasMoved = true
-      if (agreed) for (const told of everythingIn(agreed)) await call.tell(told)
+      await client.missed()
     }
   } finally {
     unfollow()

@@ -4,19 +4,21 @@
  */
 
 import { Fault } from '../fault/fault.js'
-import { MAX_UNREAD } from '../limits/constants.js'
+import { ENDED } from '../listening/keep-open.js'
+import { PendingChanges } from '../listening/pending-changes.js'
 import type { Call, Final, Told } from '../protocol/call.js'
 import { withoutEnvelope } from '../protocol/meta.js'
 import {
   acknowledgement,
   type ChangingList,
+  everythingIn,
   filterOf,
   isAbout,
   isNothing,
   type SubscriptionFilter,
   UPDATED,
 } from '../protocol/subscriptions.js'
-import { EMPTY, edit, OWN, textUnder, value } from '../rpc/splice.js'
+import { textUnder } from '../rpc/splice.js'
 import { within } from '../time/time.js'
 import type { Member } from './member.js'
 import { MemberStream } from './member-stream.js'
@@ -59,16 +61,12 @@ export class GroupListening {
   #lists: readonly ChangingList[] = []
   #uris: readonly Subject[] = []
   #tasks: readonly Subject[] = []
-  /** Pending notifications for the client. Of several about the same subject, only the last is kept. */
-  readonly #unread = new Map<string, Told>()
-  #gathering: NodeJS.Timeout | undefined
-  #telling = false
-  #dropped = false
-  #acknowledged = false
+  readonly #pending: PendingChanges
   #over = false
 
   constructor(options: GroupListeningOptions) {
     this.#options = options
+    this.#pending = new PendingChanges({ call: options.call, gather: GATHER })
   }
 
   /** The principal that listens. */
@@ -91,10 +89,8 @@ export class GroupListening {
       const honoured = { lists: this.#lists, uris: await this.#agreed('uris'), tasks: await this.#agreed('tasks') }
       call.signal.throwIfAborted()
       await call.tell(acknowledgement(honoured))
-      if (isNothing(honoured)) return { kind: 'result', result: EMPTY }
-      this.#acknowledged = true
-      this.#gather()
-      await aborted(call)
+      if (isNothing(honoured)) return ENDED
+      await this.#pending.tellAll()
       throw call.signal.reason
     } finally {
       this.#stop()
@@ -180,9 +176,7 @@ export class GroupListening {
         if (!concerned.has(server)) return
         const filter = await within(stream.agreed, AGREE_WITHIN, undefined, this.#options.call.signal)
         if (!filter) return
-        const agreed: unknown = value(filter, what === 'uris' ? 'resourceSubscriptions' : 'taskIds') ?? []
-        for (const one of subjects)
-          if (one.server === server && !(Array.isArray(agreed) && agreed.includes(one.id))) refused.add(one)
+        for (const one of subjects) if (one.server === server && !filter[what].includes(one.id)) refused.add(one)
       }),
     )
     return subjects.flatMap((one) => (refused.has(one) ? [] : one.given))
@@ -204,7 +198,7 @@ export class GroupListening {
     const { method, params } = told
     const bare = { ...told, params: withoutEnvelope(params) }
     const isBare = method === UPDATED && this.#isBare(member, textUnder(params, 'uri'))
-    this.#keep(isBare ? bare : this.#options.shown(member, bare))
+    this.#pending.add(isBare ? bare : this.#options.shown(member, bare))
   }
 
   /** Whether the client subscribed to this resource, or to a parent of it, without a prefix. */
@@ -216,73 +210,21 @@ export class GroupListening {
   /** Reports everything of a server as changed: it was added or removed, or changes may have been missed. */
   #missed(member: Member, { uris }: SubscriptionFilter): void {
     this.#tellLists()
-    for (const uri of uris)
-      this.#heard(member, { kind: 'notification', method: UPDATED, params: edit(OWN, { uri: JSON.stringify(uri) }) })
+    for (const told of everythingIn({ lists: [], uris })) this.#heard(member, told)
   }
 
   #tellLists(): void {
-    for (const { method } of this.#lists) this.#keep({ kind: 'notification', method, params: EMPTY })
-  }
-
-  #keep(told: Told): void {
-    if (this.#over) return
-    const key = keyOf(told)
-    if (this.#unread.size >= MAX_UNREAD && !this.#unread.has(key)) {
-      if (!this.#dropped)
-        this.#options.call.log.warn({ event: 'changes_dropped' }, 'changes dropped: the client reads too slowly')
-      this.#dropped = true
-      return
-    }
-    this.#unread.set(key, told)
-    this.#gather()
-  }
-
-  /** Sends the changes after a short delay. */
-  #gather(): void {
-    if (!this.#acknowledged || this.#gathering || this.#telling || this.#unread.size === 0) return
-    this.#gathering = setTimeout(() => {
-      this.#gathering = undefined
-      this.#tell().catch(() => {})
-    }, GATHER)
-  }
-
-  async #tell(): Promise<void> {
-    this.#telling = true
-    try {
-      const all = [...this.#unread.values()]
-      this.#unread.clear()
-      for (const told of all) {
-        if (this.#over) return
-        await this.#options.call.tell(told)
-      }
-    } finally {
-      this.#telling = false
-      this.#gather()
-    }
+    for (const told of everythingIn({ lists: this.#lists, uris: [] })) this.#pending.add(told)
   }
 
   #stop(): void {
     this.#over = true
-    clearTimeout(this.#gathering)
     for (const stream of this.#streams.values()) stream.stop()
     this.#streams.clear()
-    this.#unread.clear()
   }
 }
 
 /** Whether nothing but lists is subscribed to. */
 function isOfLists({ uris, tasks }: SubscriptionFilter): boolean {
   return uris.length === 0 && tasks.length === 0
-}
-
-/** The subject of a change. */
-function keyOf({ method, params }: Told): string {
-  const what =
-    method === UPDATED ? textUnder(params, 'uri') : method === 'notifications/tasks' ? textUnder(params, 'taskId') : ''
-  return `${method} ${what}`
-}
-
-function aborted({ signal }: Call): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
 }

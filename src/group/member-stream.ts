@@ -2,8 +2,8 @@
 
 import { isRefusedForGood, Resubscriber } from '../listening/resubscriber.js'
 import type { Call, CallLog, Final, Tell, Told } from '../protocol/call.js'
-import { paramsOf, type SubscriptionFilter } from '../protocol/subscriptions.js'
-import { EMPTY, isEmpty, type Payload } from '../rpc/splice.js'
+import { isNothing, NOTHING, paramsOf, type SubscriptionFilter } from '../protocol/subscriptions.js'
+import type { Payload } from '../rpc/splice.js'
 import type { HangUp } from '../time/hang-up.js'
 import type { Member } from './member.js'
 
@@ -22,10 +22,10 @@ const REOPEN = { first: 1_000, most: 30_000 }
 
 export class MemberStream {
   /** The first acknowledgement of the server, empty if it refuses subscriptions; undefined if it was unreachable. */
-  readonly agreed: Promise<Payload | undefined>
+  readonly agreed: Promise<SubscriptionFilter | undefined>
   readonly #options: MemberStreamOptions
   readonly #subscription: Resubscriber
-  #settle: (filter: Payload | undefined) => void = () => {}
+  #settle: (filter: SubscriptionFilter | undefined) => void = () => {}
   /** The server is unreachable, and the client has been notified. */
   #isGone = false
   #stopped = false
@@ -39,7 +39,7 @@ export class MemberStream {
       listen: (params, controller, tell) => this.#listen(params, controller, tell),
       heard: options.heard,
       // A server that accepts nothing ends the subscription. Opening it again would change nothing.
-      ended: (filter) => !isEmpty(filter),
+      ended: (filter) => !isNothing(filter),
       reopen: () => this.#open(),
       failed: (error) => {
         this.#gone()
@@ -53,7 +53,7 @@ export class MemberStream {
   open(): void {
     this.#open().catch((error: unknown) => {
       const isRefused = isRefusedForGood(error)
-      this.#settle(isRefused ? EMPTY : undefined)
+      this.#settle(isRefused ? NOTHING : undefined)
       if (this.#stopped || isRefused) return
       this.#isGone = true
       this.#subscription.retry()

@@ -5,8 +5,8 @@
 
 import { Fault } from '../fault/fault.js'
 import type { Final, Tell, Told } from '../protocol/call.js'
-import { ACKNOWLEDGED } from '../protocol/subscriptions.js'
-import { EMPTY, objectIn, type Payload } from '../rpc/splice.js'
+import { ACKNOWLEDGED, filterIn, NOTHING, type SubscriptionFilter } from '../protocol/subscriptions.js'
+import type { Payload } from '../rpc/splice.js'
 import { HangUp } from '../time/hang-up.js'
 import { type Backoff, backoff, pause } from '../time/pause.js'
 import { within } from '../time/time.js'
@@ -25,7 +25,7 @@ export interface ResubscriberOptions {
    * Called when the current subscription has ended. `filter` is what the server had acknowledged. Returns whether to open
    * it again.
    */
-  ended(filter: Payload): boolean
+  ended(filter: SubscriptionFilter): boolean
   /** Opens the subscription again; has to call `open`. */
   reopen(): Promise<void>
   /** Called when `reopen` has failed. Returns whether to try again. */
@@ -73,11 +73,11 @@ export class Resubscriber {
    * throw to refuse it; then the new subscription is closed, the current one stays, and the promise rejects with that
    * error. Rejects with a Fault if the server does not acknowledge the subscription.
    */
-  open(params: Payload, acknowledged: (filter: Payload) => void): Promise<void> {
+  open(params: Payload, acknowledged: (filter: SubscriptionFilter) => void): Promise<void> {
     const controller = new HangUp()
     this.#opening.add(controller)
     const opened = new Promise<void>((resolve, reject) => {
-      const take = (filter: Payload) => {
+      const take = (filter: SubscriptionFilter) => {
         try {
           acknowledged(filter)
         } catch (error) {
@@ -158,14 +158,14 @@ export class Resubscriber {
     this.#options.missed?.()
   }
 
-  async #read(controller: HangUp, params: Payload, take: (filter: Payload) => void): Promise<void> {
-    let filter = undefined as Payload | undefined
+  async #read(controller: HangUp, params: Payload, take: (filter: SubscriptionFilter) => void): Promise<void> {
+    let filter = NOTHING
     let gap = true
     const tell = (told: Told) => {
       if (told.method !== ACKNOWLEDGED) {
         if (this.#current === controller) this.#options.heard(told)
       } else if (this.#opening.has(controller)) {
-        filter = objectIn(told.params, 'notifications') ?? EMPTY
+        filter = filterIn(told.params)
         take(filter)
       }
       return undefined
@@ -175,11 +175,11 @@ export class Resubscriber {
       if (last.kind === 'error') throw new Fault('methodNotFound', last.error.message)
       gap = false
     } finally {
-      if (this.#current === controller) this.#lost(filter ?? EMPTY, gap)
+      if (this.#current === controller) this.#lost(filter, gap)
     }
   }
 
-  #lost(filter: Payload, gap: boolean): void {
+  #lost(filter: SubscriptionFilter, gap: boolean): void {
     this.#current = undefined
     if (performance.now() - this.#since >= LASTING) this.#failures = 0
     if (!this.#options.ended(filter)) return

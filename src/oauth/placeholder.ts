@@ -3,8 +3,14 @@ import { SIGN_IN_TOOL } from '../protocol/account.js'
 import type { Call, Final, Handler, Told } from '../protocol/call.js'
 import { MODERN } from '../protocol/eras.js'
 import { LISTEN, LISTS } from '../protocol/methods.js'
-import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
-import { EMPTY, objectIn, parseObject } from '../rpc/splice.js'
+import {
+  ACKNOWLEDGED,
+  acknowledgement,
+  CHANGING_LISTS,
+  everythingIn,
+  filterIn,
+  NOTHING,
+} from '../protocol/subscriptions.js'
 import { pause } from '../time/pause.js'
 
 /** The server that the placeholder stands for. */
@@ -56,15 +62,13 @@ export function placeholderResult(method: string, { name, loginName, page }: Pla
  */
 export async function listenToPlaceholder(call: Call, next: Handler, waits: () => Promise<boolean>): Promise<Final> {
   const { signal } = call
-  const filter = objectIn(call.params, 'notifications') ?? EMPTY
-  const lists = CHANGING_LISTS.filter((list) => wants(filter, list.method, EMPTY))
-  const honoured = JSON.stringify({ notifications: Object.fromEntries(lists.map((list) => [list.filter, true])) })
-  await call.tell({ kind: 'notification', method: ACKNOWLEDGED, params: parseObject(honoured) })
+  const honoured = { ...NOTHING, lists: filterIn(call.params).lists }
+  await call.tell(acknowledgement(honoured))
   while (await waits()) {
     await pause(LOOK_EVERY, signal)
     signal.throwIfAborted()
   }
-  for (const { method } of lists) await call.tell({ kind: 'notification', method, params: EMPTY })
+  for (const told of everythingIn(honoured)) await call.tell(told)
   // The client already has an acknowledgement.
   const tell = (told: Told) => (told.method === ACKNOWLEDGED ? undefined : call.tell(told))
   return next({ ...call, tell })

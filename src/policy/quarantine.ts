@@ -16,7 +16,7 @@ import { Unanswered } from '../protocol/input.js'
 import { nextCursor } from '../protocol/listed.js'
 import { OF_BRIDGE } from '../protocol/meta.js'
 import { CALL_TOOL, LISTEN, LISTS } from '../protocol/methods.js'
-import { CHANGING_LISTS } from '../protocol/subscriptions.js'
+import { filterIn } from '../protocol/subscriptions.js'
 import { EMPTY, edit, keys, mapElements, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { matchesGlobs } from './globs.js'
@@ -281,7 +281,6 @@ function onlyHarmless(discovered: Payload): Payload {
 
 /** A subscription reduced to lists: which resources a caller is interested in is not revealed. */
 function onlyLists(params: Payload): Payload {
-  const filter = objectIn(params, 'notifications') ?? EMPTY
-  const wanted = CHANGING_LISTS.filter((list) => raw(filter, list.filter) === 'true')
-  return edit(params, { notifications: `{${wanted.map((list) => `"${list.filter}":true`).join(',')}}` })
+  const { lists } = filterIn(params)
+  return edit(params, { notifications: `{${lists.map((list) => `"${list.filter}":true`).join(',')}}` })
 }

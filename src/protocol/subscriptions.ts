@@ -34,29 +34,60 @@ export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
 
 const LIST_CHANGED: ReadonlySet<string> = new Set(CHANGING_LISTS.map(({ method }) => method))
 
+/** A notification of a change. */
+type Change = Pick<Told, 'method' | 'params'>
+
 /** Whether a notification reports a change. */
 export function isChange(method: string): boolean {
   return method === UPDATED || LIST_CHANGED.has(method)
 }
 
-/** Notifications that report everything in the filter of a subscription as changed. */
-export function* everythingIn(filter: Payload): Iterable<Told> {
-  for (const { filter: list, method } of CHANGING_LISTS)
-    if (value(filter, list) === true) yield { kind: 'notification', method, params: EMPTY }
-  const uris = value(filter, 'resourceSubscriptions')
-  for (const uri of Array.isArray(uris) ? uris : [])
+/** The content of a subscription, as requested or as accepted. */
+export interface SubscriptionFilter {
+  lists: readonly ChangingList[]
+  uris: readonly string[]
+  /** The client's ids of tasks. */
+  tasks: readonly string[]
+}
+
+/** The part of a subscription that can be reported as changed. Tasks are not: each notification has their state. */
+export type Reportable = Pick<SubscriptionFilter, 'lists' | 'uris'>
+
+/** A subscription to nothing: its server accepts none. */
+export const NOTHING: SubscriptionFilter = { lists: [], uris: [], tasks: [] }
+
+/** Notifications that report all of it as changed. */
+export function* everythingIn({ lists, uris }: Reportable): Iterable<Told> {
+  for (const { method } of lists) yield { kind: 'notification', method, params: EMPTY }
+  for (const uri of uris)
     yield { kind: 'notification', method: UPDATED, params: edit(OWN, { uri: JSON.stringify(uri) }) }
 }
 
-/** Whether the filter of a `subscriptions/listen` includes a change. */
-export function wants(filter: Payload, method: string, params: Payload): boolean {
-  if (method !== UPDATED)
-    return CHANGING_LISTS.some((one) => one.method === method && value(filter, one.filter) === true)
+/** Whether a subscription includes a change. */
+export function wants({ lists, uris }: Reportable, { method, params }: Change): boolean {
+  if (method !== UPDATED) return lists.some((one) => one.method === method)
   const uri = stringUnder(params, 'uri')
-  const uris = value(filter, 'resourceSubscriptions')
-  return (
-    typeof uri === 'string' && Array.isArray(uris) && uris.some((one) => typeof one === 'string' && isAbout(uri, one))
-  )
+  return uri !== undefined && uris.some((one) => isAbout(uri, one))
+}
+
+/** Whether everything that another subscription reports is reported by this one, too. */
+export function includesAll(filter: SubscriptionFilter, other: SubscriptionFilter): boolean {
+  return (['lists', 'uris', 'tasks'] as const).every((part) => {
+    const known = new Set<unknown>(filter[part])
+    return other[part].every((one) => known.has(one))
+  })
+}
+
+/** What a server offers to report, by its capabilities. */
+export function changesIn(capabilities: Payload): { lists: readonly ChangingList[]; subscribes: boolean } {
+  const declares = (capability: string, what: string) => {
+    const offered = objectIn(capabilities, capability)
+    return offered !== undefined && value(offered, what) === true
+  }
+  return {
+    lists: CHANGING_LISTS.filter(({ capability }) => declares(capability, 'listChanged')),
+    subscribes: declares('resources', 'subscribe'),
+  }
 }
 
 /** Throws a Fault if the URIs of a subscription are too long to store. */
@@ -86,14 +117,6 @@ export function isAbout(uri: string, other: string): boolean {
   return uri === other || uri.startsWith(other.endsWith('/') ? other : `${other}/`)
 }
 
-/** The content of a subscription, as requested or as accepted. */
-export interface SubscriptionFilter {
-  lists: readonly ChangingList[]
-  uris: readonly string[]
-  /** The client's ids of tasks. */
-  tasks: readonly string[]
-}
-
 /** The filter of a `subscriptions/listen`. Throws a Fault if it is invalid, or names more than `most` resources and tasks. */
 export function filterOf({ params, caller }: Call, most: number): SubscriptionFilter {
   const filter = objectIn(params, 'notifications')
@@ -109,10 +132,24 @@ export function filterOf({ params, caller }: Call, most: number): SubscriptionFi
       status: 200,
     })
   return {
-    lists: CHANGING_LISTS.filter((list) => value(filter, list.filter) === true),
+    lists: listsIn(filter),
     uris: [...new Set(uris)],
     tasks: [...new Set(tasks)],
   }
+}
+
+/** The filter in the params of a `subscriptions/listen`, or of its acknowledgement. Leaves out what is invalid. */
+export function filterIn(params: Payload): SubscriptionFilter {
+  const filter = objectIn(params, 'notifications') ?? EMPTY
+  const texts = (key: string) => {
+    const named = value(filter, key)
+    return Array.isArray(named) ? named.filter((one): one is string => typeof one === 'string') : []
+  }
+  return { lists: listsIn(filter), uris: texts('resourceSubscriptions'), tasks: texts('taskIds') }
+}
+
+function listsIn(filter: Payload): readonly ChangingList[] {
+  return CHANGING_LISTS.filter((list) => value(filter, list.filter) === true)
 }
 
 function textsIn(filter: Payload, key: string): string[] {

@@ -1,6 +1,7 @@
 /** One upstream server: picks the legacy or the modern half for its detected era. */
 
 import { Fault, needsSignIn } from '../fault/fault.js'
+import { keepOpen } from '../listening/keep-open.js'
 import type { Gauge } from '../ports/events.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { AskedClient, Call, Final, Handler, Notice, Sender } from '../protocol/call.js'
@@ -16,12 +17,14 @@ import type { Verdict } from './era/verdict.js'
 import { Contradiction, callFault } from './failure.js'
 import { LegacyHalf } from './legacy/half.js'
 import { ModernHalf } from './modern/half.js'
-import { keepListening } from './modern/keep-listening.js'
 import type { ServerBounds, ServerOptions } from './options.js'
 import { relayedBy } from './relayed.js'
 import { Revision } from './revision.js'
 import { TaskOwners } from './task-owners.js'
 import { HttpTransport } from './transport/http.js'
+
+/** Milliseconds between attempts to open a subscription with a program again. */
+const LISTEN_AGAIN = { first: 1_000, most: 30_000 }
 
 export class Server implements Upstream {
   readonly #options: ServerOptions
@@ -277,9 +280,10 @@ export class Server implements Upstream {
     if (era === 'legacy') return this.#legacy.handle(call)
     // Over HTTP, a client opens a broken subscription again by itself. With a program, the bridge does it.
     if (call.method === LISTEN && this.isProgram)
-      return keepListening(call, (listen) =>
-        this.#modern.handle(listen).catch((error: unknown) => this.#answerInOtherEra(listen, error)),
-      )
+      return keepOpen(call, {
+        listen: (one) => this.#modern.handle(one).catch((error: unknown) => this.#answerInOtherEra(one, error)),
+        delays: LISTEN_AGAIN,
+      })
     return this.#modern.handle(call)
   }
 

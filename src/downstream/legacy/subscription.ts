@@ -8,19 +8,18 @@ import type { Reservation } from '../../limits/memory.js'
 import { isRefusedForGood, Resubscriber } from '../../listening/resubscriber.js'
 import type { Log } from '../../log/events.js'
 import type { Final, Tell } from '../../protocol/call.js'
-import { CHANGING_LISTS, type ChangingList, checkAddresses, isAbout, UPDATED } from '../../protocol/subscriptions.js'
 import {
-  EMPTY,
-  edit,
-  isEmpty,
-  type Json,
-  OWN,
-  objectIn,
-  type Payload,
-  parseObject,
-  textUnder,
-  value,
-} from '../../rpc/splice.js'
+  CHANGING_LISTS,
+  type ChangingList,
+  changesIn,
+  checkAddresses,
+  everythingIn,
+  isNothing,
+  paramsOf,
+  type Reportable,
+  wants,
+} from '../../protocol/subscriptions.js'
+import { objectIn, type Payload } from '../../rpc/splice.js'
 import type { HangUp } from '../../time/hang-up.js'
 
 /** Options of the subscription. */
@@ -56,18 +55,15 @@ export class SessionChanges {
 
   constructor(options: ChangesOptions) {
     this.#options = options
-    this.#lists = CHANGING_LISTS.filter(({ capability }) => {
-      const offered = objectIn(options.offered, capability)
-      return offered !== undefined && value(offered, 'listChanged') === true
-    })
-    const resources = objectIn(options.offered, 'resources')
-    this.#subscribes = resources !== undefined && value(resources, 'subscribe') === true
+    const { lists, subscribes } = changesIn(options.offered)
+    this.#lists = lists
+    this.#subscribes = subscribes
     this.#subscription = new Resubscriber({
       listen: options.listen,
-      heard: ({ method, params }) => {
-        if (this.#wants(method, params)) options.deliver(method, params)
+      heard: (told) => {
+        if (wants(this.#wanted, told)) options.deliver(told.method, told.params)
       },
-      ended: (filter) => !isEmpty(filter) || this.#uris.size > 0,
+      ended: (filter) => !isNothing(filter) || this.#uris.size > 0,
       reopen: () =>
         this.#inOrder(async () => {
           if (!this.#subscription.isOpen) await this.#change(this.#uris)
@@ -78,7 +74,7 @@ export class SessionChanges {
         options.log.debug({ event: 'subscription_failed', err: error }, message)
         return retries
       },
-      missed: () => this.#tellAll(),
+      missed: () => this.#tell(this.#wanted),
       delays: REOPEN,
     })
   }
@@ -105,15 +101,15 @@ export class SessionChanges {
 
   /** The session goes on at another server: its lists are others, whether or not the first one announced changes. */
   moved(): void {
-    for (const { capability, method } of CHANGING_LISTS)
-      if (objectIn(this.#options.offered, capability)) this.#options.deliver(method, EMPTY)
+    const lists = CHANGING_LISTS.filter(({ capability }) => objectIn(this.#options.offered, capability))
+    this.#tell({ lists, uris: [] })
     if ((this.#started && this.#lists.length > 0) || this.#uris.size > 0) this.#subscription.renew()
   }
 
   #open(): void {
     this.#inOrder(() => this.#change(this.#uris))
       .then(() => {
-        if (this.#isContinued) this.#tellAll()
+        if (this.#isContinued) this.#tell(this.#wanted)
       })
       .catch(() => {})
   }
@@ -169,32 +165,22 @@ export class SessionChanges {
       this.#subscription.close()
       return
     }
-    await this.#subscription.open(this.#filter(uris), (filter) => {
-      if (wanted !== undefined && !includesUri(filter, wanted))
+    const filter = { lists: this.#started ? this.#lists : [], uris: [...uris], tasks: [] }
+    await this.#subscription.open(paramsOf(filter), (agreed) => {
+      if (wanted !== undefined && !agreed.uris.includes(wanted))
         throw new Fault('invalidParams', 'The server did not accept the subscription to this resource')
       this.#uris = uris
     })
   }
 
+  /** What the client wants to know. */
+  get #wanted() {
+    return { lists: this.#lists, uris: [...this.#uris] }
+  }
+
   /** Reports everything as changed, because changes may have been missed. */
-  #tellAll(): void {
-    for (const { method } of this.#lists) this.#options.deliver(method, EMPTY)
-    for (const uri of this.#uris) this.#options.deliver(UPDATED, edit(OWN, { uri: JSON.stringify(uri) }))
-  }
-
-  #filter(uris: ReadonlySet<string>): Payload {
-    const filter: Record<string, Json> = {}
-    if (this.#started) for (const list of this.#lists) filter[list.filter] = 'true'
-    if (uris.size > 0) filter['resourceSubscriptions'] = JSON.stringify([...uris])
-    return parseObject(`{"notifications":{${Object.entries(filter).map(([key, json]) => `"${key}":${json}`)}}}`)
-  }
-
-  #wants(method: string, params: Payload): boolean {
-    if (method === UPDATED) {
-      const uri = textUnder(params, 'uri')
-      return [...this.#uris].some((subscribed) => isAbout(uri, subscribed))
-    }
-    return this.#lists.some((list) => list.method === method)
+  #tell(changed: Reportable): void {
+    for (const { method, params } of everythingIn(changed)) this.#options.deliver(method, params)
   }
 }
 
@@ -203,10 +189,4 @@ function weightOf(uris: ReadonlySet<string>): number {
   let bytes = 0
   for (const { length } of uris) bytes += 2 * length
   return bytes
-}
-
-/** Whether the filter that the server has accepted contains the resource. */
-function includesUri(filter: Payload, uri: string): boolean {
-  const uris = value(filter, 'resourceSubscriptions')
-  return Array.isArray(uris) && uris.includes(uri)
 }

@@ -7,8 +7,8 @@ import { MAX_ADDRESS, MAX_URIS } from '../../limits/constants.js'
 import { Resubscriber } from '../../listening/resubscriber.js'
 import { type Call, type Handler, type Sender, type Tell, type Told, unlogged } from '../../protocol/call.js'
 import { LISTEN } from '../../protocol/methods.js'
-import { CHANGING_LISTS, paramsOf } from '../../protocol/subscriptions.js'
-import { EMPTY, has, isEmpty, type Payload } from '../../rpc/splice.js'
+import { CHANGING_LISTS, isNothing, paramsOf } from '../../protocol/subscriptions.js'
+import { EMPTY, type Payload } from '../../rpc/splice.js'
 import type { HangUp } from '../../time/hang-up.js'
 import type { ResultKey } from './results.js'
 
@@ -51,7 +51,7 @@ export class Listening {
       heard: options.heard,
       ended: (filter) => {
         // A subscription of which the server accepted nothing is not replaced: another would not report more.
-        if (isEmpty(filter)) return false
+        if (isNothing(filter)) return false
         this.#asked = undefined
         options.lost()
         return true
@@ -97,7 +97,7 @@ export class Listening {
     if (this.#kept.size === 0 || (asked && uris.every((uri) => asked.has(uri)))) return
     this.#gather()
     await this.#subscription.open(paramsOf({ lists: CHANGING_LISTS, uris, tasks: [] }), (filter) => {
-      if (uris.length > 0) this.#tellsOfResources = has(filter, 'resourceSubscriptions')
+      if (uris.length > 0) this.#tellsOfResources = filter.uris.length > 0
       this.#asked = new Set(uris)
     })
     this.#attend()

@@ -7,7 +7,7 @@ import { Fault } from '../../fault/fault.js'
 import type { Log } from '../../log/events.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { LISTS } from '../../protocol/methods.js'
-import { UPDATED } from '../../protocol/subscriptions.js'
+import { changesIn, everythingIn, type Reportable } from '../../protocol/subscriptions.js'
 import type {
   AgreedSettings,
   AnsweredInitialize,
@@ -25,7 +25,7 @@ import {
   type Sent,
 } from '../../rpc/message.js'
 import { own, type Wire } from '../../rpc/source.js'
-import { EMPTY, keys, objectIn, type Payload, raw, value, write } from '../../rpc/splice.js'
+import { EMPTY, isEmpty, keys, objectIn, type Payload, raw, value, write } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import { backoff, pause } from '../../time/pause.js'
@@ -256,15 +256,14 @@ export class ReopeningTunnel implements Tunnel {
    * server's capabilities promise a notification.
    */
   async #reportChanges(tunnel: DirectTunnel, listener: TunnelListener): Promise<void> {
-    for (const uri of this.#settings.uris) listener.message(notification(UPDATED, `{"uri":${JSON.stringify(uri)}}`))
-    const capabilities = capabilitiesIn(this.#answer)
-    const isDeclared = (capability: string) => {
-      const offered = objectIn(capabilities, capability)
-      return offered !== undefined && value(offered, 'listChanged') === true
+    const report = (changed: Reportable) => {
+      for (const { method, params } of everythingIn(changed))
+        listener.message(notification(method, isEmpty(params) ? undefined : write(params)))
     }
+    report({ lists: [], uris: [...this.#settings.uris] })
     const changed = await this.#lists.changed((method, params) => tunnel.request(method, params))
-    for (const { capability, method } of changed)
-      if (isDeclared(capability)) listener.message(notification(method, undefined))
+    const { lists } = changesIn(capabilitiesIn(this.#answer))
+    report({ lists: lists.filter((list) => changed.includes(list)), uris: [] })
   }
 }
 

@@ -26,7 +26,7 @@ import { hasOwnKeys, withoutEnvelope } from '../../protocol/meta.js'
 import { CALL_TOOL, isWantedLevel, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { decodeReceived, decodeReply, encodeNotice, encodeParams } from '../../protocol/modern-server.js'
 import { endedTask, isTask } from '../../protocol/reserved.js'
-import { isChange, wants } from '../../protocol/subscriptions.js'
+import { filterIn, isChange, wants } from '../../protocol/subscriptions.js'
 import { Recent } from '../../rpc/memoize.js'
 import type { Params } from '../../rpc/message.js'
 import { own, wireOf } from '../../rpc/source.js'
@@ -196,8 +196,7 @@ export class ModernHalf implements Half {
     for (const exchange of this.#channels.running()) {
       const { call } = exchange
       if (call?.method !== LISTEN || call.principal !== who) continue
-      const filter = objectIn(call.params, 'notifications')
-      if (filter && wants(filter, method, params)) exchange.arrive({ kind: 'notification', method, params })
+      if (wants(filterIn(call.params), { method, params })) exchange.arrive({ kind: 'notification', method, params })
     }
     this.#fromReplicas.add(params)
   }
