@@ -1,5 +1,6 @@
 /** Everything that can go wrong, as one table: the JSON-RPC code, the HTTP status, whose fault it is. */
 import type { RpcError } from '../rpc/message.js'
+import { JsonBoundError, MAX_LISTED } from '../rpc/scan.js'
 
 /** A response in which a server refused a credential, or asked for one. */
 export interface AccountRefusal {
@@ -11,6 +12,8 @@ export interface AccountRefusal {
   /** The nonce that the next proof has to have (RFC 9449, 9); undefined if the answer names none. */
   nonce?: string | undefined
 }
+
+const TOO_MANY = `The server answered with an array or object of more than ${MAX_LISTED} elements or members`
 
 /** Who must change something. Decides the log level and whether a circuit breaker counts the fault. */
 export type Blame = 'caller' | 'upstream' | 'bridge'
@@ -208,6 +211,8 @@ export class Fault extends Error {
    */
   static from(error: unknown, handedOver = false): Fault {
     if (error instanceof Fault) return error
+    // Messages of clients are read within smaller bounds, before they are calls.
+    if (error instanceof JsonBoundError) return new Fault('upstreamProtocol', TOO_MANY, { cause: error })
     if (!handedOver) return new Fault('internal', 'Internal error of the bridge', { cause: error })
     const message = 'Internal error of the bridge; whether the server acted on the call is unknown'
     return new Fault('internalUnknown', message, { cause: error })

@@ -4,9 +4,11 @@
  */
 
 import { Fault } from '../fault/fault.js'
+import { MAX_MEMBER_CURSOR } from '../limits/constants.js'
 import { whoOf } from '../policy/who.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
-import { EMPTY, edit, type Json, NO_PARAMS, raw } from '../rpc/splice.js'
+import { nextCursor } from '../protocol/listed.js'
+import { EMPTY, edit, type Json, NO_PARAMS, type Payload, raw } from '../rpc/splice.js'
 import { HangUp, type Signal } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
 import { GROUP_LISTS, groupList, hasList } from './list-page.js'
@@ -199,13 +201,20 @@ function begin(member: Member, call: Call): Running {
 
 function askedOf(reply: Final, { method }: Call, { server }: Member): Asked {
   if (reply.kind === 'result' && reply.type === undefined) {
-    if (!GROUP_LISTS.has(method) || hasList(method, reply.result)) return { kind: 'answer', reply }
-    const message = `${server} answered ${method} with ${groupList(method).key} that are no list`
-    return missing(new Fault('upstreamProtocol', message), false)
+    const wrong = GROUP_LISTS.has(method) ? wrongIn(method, reply.result) : undefined
+    if (wrong === undefined) return { kind: 'answer', reply }
+    return missing(new Fault('upstreamProtocol', `${server} answered ${method} with ${wrong}`), false)
   }
   if (reply.kind !== 'error')
     return missing(new Fault('upstreamProtocol', 'The server did not answer with a result'), false)
   return ofError(reply.error.code, () => new Fault('upstreamProtocol', reply.error.message))
+}
+
+/** What is wrong with a page as a whole, in words. */
+function wrongIn(method: string, result: Payload): string | undefined {
+  if (!hasList(method, result)) return `${groupList(method).key} that are no list`
+  const length = nextCursor(result)?.length ?? 0
+  return length > MAX_MEMBER_CURSOR ? `a cursor of ${length} characters: the most is ${MAX_MEMBER_CURSOR}` : undefined
 }
 
 function ofFault(fault: Fault): Asked {

@@ -73,6 +73,14 @@ export class ListLog {
     this.#log.warn({ event: 'group_list_cut', server, method, why }, message)
   }
 
+  /** Warns once about a `_meta` of a list that is too long. */
+  about({ server }: Member, method: string, length: number): void {
+    const items = [`_meta of ${length} characters`]
+    if (!this.#isNewRepair(server, method, '_meta')) return
+    const message = 'the _meta of a list is too long: clients of the group do not get it'
+    this.#log.warn({ event: 'group_items_repaired', server, method, items, count: 1 }, message)
+  }
+
   /** Tells how large a list of tools is for a model, once, and again for one that is twice as large. */
   large(pages: readonly ListPage[]): void {
     const many = manyTokens(pages.reduce((sum, { text }) => sum + text.length, 0))
@@ -116,15 +124,20 @@ export class ListLog {
 
   #repairs({ server }: Member, method: string, { flaws }: ListPage): void {
     const fresh = flaws.flatMap(({ name, lost }) => {
-      const key = `${server} ${method} ${name}`
-      if (!lost || this.#repaired.has(key) || this.#repaired.size >= MAX_LOGGED) return []
-      this.#repaired.add(key)
+      if (!lost || !this.#isNewRepair(server, method, name)) return []
       return [`${printable(name)}: ${lost.join(', ')}`]
     })
     if (fresh.length === 0) return
     const items = fresh.slice(0, MAX_IN_LINE)
     const message = 'items of a list have members that are not as MCP defines them: they are left out, or replaced'
     this.#log.warn({ event: 'group_items_repaired', server, method, items, count: fresh.length }, message)
+  }
+
+  #isNewRepair(server: string, method: string, name: string): boolean {
+    const key = `${server} ${method} ${name}`
+    if (this.#repaired.has(key) || this.#repaired.size >= MAX_LOGGED) return false
+    this.#repaired.add(key)
+    return true
   }
 
   #names(

@@ -1,16 +1,17 @@
 /** Asks servers of a group for pages of a list. */
 
+import { Fault } from '../fault/fault.js'
 import { type Memory, SMALL } from '../limits/memory.js'
 import { whoOf } from '../policy/who.js'
 import type { CacheHint, Call } from '../protocol/call.js'
 import { own } from '../rpc/source.js'
-import { edit, type Json, OWN, type Payload, raw } from '../rpc/splice.js'
+import { edit, type Json, OWN, type Payload, raw, sizeOf } from '../rpc/splice.js'
 import type { Asked, Asking, ListStart, MemberQuestion } from './asking.js'
 import { someAtOnce } from './at-once.js'
 import type { KeptLists } from './kept-lists.js'
 import type { ListLog } from './list-log.js'
 import type { ListPage } from './list-page.js'
-import type { Listings } from './listings.js'
+import type { Listings, ReadPage } from './listings.js'
 import type { GroupPlan, Member } from './member.js'
 import type { Missing } from './missing.js'
 import { type PartsEnd, partLog } from './part-log.js'
@@ -34,6 +35,8 @@ export interface Part {
   /** The result without its list. */
   about: Payload | undefined
   hint: CacheHint | undefined
+  /** What the page takes, or the whole result if that is more. */
+  bytes: number
 }
 
 export interface PartsOptions {
@@ -48,6 +51,9 @@ export interface PartsOptions {
   replaceFor(member: Member): Replace
   log: ListLog
 }
+
+/** Longest `_meta` of a page that clients get: that of all pages is merged. In characters. */
+const MAX_LIST_META = 64 * 1024
 
 export class Parts {
   readonly #options: PartsOptions
@@ -74,16 +80,16 @@ export class Parts {
       const parts = await someAtOnce(
         places,
         (place) => this.one({ ...call, log }, place),
-        ({ member, page }) => {
-          waiting?.has(member)
-          bytes += page?.bytes ?? 0
+        (part) => {
+          waiting?.has(part.member)
+          bytes += part.bytes
           return bytes >= most || reservation.resize(bytes) !== undefined
         },
       )
       how = 'failed'
       let fitting = 0
-      const used = parts.findIndex(({ page }) => {
-        fitting += page?.bytes ?? 0
+      const used = parts.findIndex((part) => {
+        fitting += part.bytes
         return fitting > most
       })
       return used < 0 ? parts : parts.slice(0, Math.max(1, used))
@@ -105,7 +111,7 @@ export class Parts {
     const likely = listings.likely(who, place.member, listing)
     if (likely && sleepers.sleeps(call, place.member)) {
       const isLikely = listings.known(who, place.member, listing) === undefined
-      return { ...noPart(who, place.member, place.cursor), ...likely, isLikely }
+      return { ...noPart(who, place.member, place.cursor), ...likely, isLikely, bytes: likely.page.bytes }
     }
     const [answer] = await asking.ask(call, [place], { most: likely ? known : first })
     const { question, asked } = answer as NonNullable<typeof answer>
@@ -121,13 +127,27 @@ export class Parts {
       const { listings } = this.#options
       const known = listings.known(who, member, call)
       const shown = known ?? listings.likely(who, member, call)
-      return { ...part, page: shown?.page, isLikely: known !== shown, next: shown?.next, missing: asked }
+      const bytes = shown?.page.bytes ?? 0
+      return { ...part, page: shown?.page, isLikely: known !== shown, next: shown?.next, missing: asked, bytes }
     }
     const { result, cache: hint } = asked.reply
-    const { page, next } = await this.learn(question, result)
-    // The result itself would keep the whole message alive.
-    const about = edit(OWN, { _meta: own(raw(result, '_meta')) })
-    return { ...part, page, next, about, hint }
+    let read: ReadPage
+    try {
+      read = await this.learn(question, result)
+    } catch (error) {
+      return { ...part, missing: { kind: 'missing', why: Fault.from(error), isLate: false } }
+    }
+    const { page, next } = read
+    const about = this.#aboutIn(result, question)
+    return { ...part, page, next, about, hint, bytes: Math.max(page.bytes, sizeOf(result)) }
+  }
+
+  /** The result without its list. The result itself would keep the whole message alive. */
+  #aboutIn(result: Payload, { member, call }: MemberQuestion): Payload | undefined {
+    const meta = own(raw(result, '_meta'))
+    if (meta === undefined || meta.length <= MAX_LIST_META) return edit(OWN, { _meta: meta })
+    this.#options.log.about(member, call.method, meta.length)
+    return undefined
   }
 
   /** Remembers a page, unless its server has been replaced in the meantime: the new one may hide some items. */
@@ -149,5 +169,6 @@ function noPart(who: string, member: Member, cursor: Json | undefined): Part {
   return {
     ...{ who, member, cursor },
     ...{ page: undefined, isLikely: false, next: undefined, missing: undefined, about: undefined, hint: undefined },
+    bytes: 0,
   }
 }

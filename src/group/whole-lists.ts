@@ -95,10 +95,9 @@ export class WholeLists {
     }
     for (;;) {
       const part = await this.#parts.one(listing, { member, cursor: at })
-      const size = part.page?.bytes ?? 0
-      const fits = hasRoom(size)
-      bytes += size
-      parts.push(fits ? part : { ...part, page: undefined })
+      const fits = hasRoom(part.bytes)
+      bytes += part.bytes
+      parts.push(fits ? part : { ...part, page: undefined, about: undefined })
       if (!fits) return { member, parts, cut: new Fault('overloaded', noMemory(listing, member), { retryAfter: 1 }) }
       if (part.next === undefined) return { member, parts, cut: undefined }
       if (part.next === at) return cut('a page names itself as the next one')

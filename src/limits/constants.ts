@@ -18,6 +18,8 @@ export const MAX_MIRRORED = 14 * 1024
 
 /** Pages of one list that are read, compared or remembered. */
 export const MAX_PAGES = 100
+/** A cursor of a server in a group. Clients send the cursors of all servers back in one request. */
+export const MAX_MEMBER_CURSOR = 16 * 1024
 /** Milliseconds for which what a server listed is kept beyond a restart. */
 export const MAX_KEPT_LISTS = 30 * 86_400_000
 /** Bytes of one list that are read. */

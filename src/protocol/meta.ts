@@ -1,5 +1,15 @@
 /** Names and removes the keys of `_meta` that belong to the protocol itself (MCP 2026-07-28, basic/index, `_meta`), or to the bridge. */
-import { type Edits, edit, isEmpty, keys, objectIn, type Payload } from '../rpc/splice.js'
+import {
+  type Edits,
+  edit,
+  isEmpty,
+  keys,
+  mapElements,
+  objectIn,
+  opens,
+  type Payload,
+  type Value,
+} from '../rpc/splice.js'
 
 const RESERVED = 'io.modelcontextprotocol/'
 /** Begins the keys that the bridge adds to results. */
@@ -47,20 +57,40 @@ const MAY_HAVE_OWN = /mcp-bridge|\\u/
 
 /**
  * A result, or the params of a notification, without the protocol's own keys in `_meta`, and with these edits. What a server
- * sent (`of`) is also without the bridge's own keys.
+ * sent (`of`) is also without the bridge's own keys, as `withoutOwn`.
  */
 export function withoutEnvelope(payload: Payload, edits: Edits = NO_EDITS, of?: 'server'): Payload {
-  const meta = objectIn(payload, '_meta')
-  if (!meta) return edit(payload, edits)
-  const bare = edit(meta, ENVELOPE)
-  const mayHaveOwn = of === 'server' && MAY_HAVE_OWN.test(meta.source.text)
-  return edit(payload, { ...edits, _meta: unlessEmpty(mayHaveOwn ? withoutOwnKeys(bare) : bare) })
+  const sent = of === 'server' && MAY_HAVE_OWN.test(payload.source.text) ? withoutOwn(payload) : payload
+  const meta = objectIn(sent, '_meta')
+  return edit(sent, meta ? { ...edits, _meta: unlessEmpty(edit(meta, ENVELOPE)) } : edits)
 }
 
 /** Whether a server's result, or the params of its notification, have keys of the bridge's own. */
 export function hasOwnKeys(payload: Payload): boolean {
-  const meta = objectIn(payload, '_meta')
-  return meta !== undefined && MAY_HAVE_OWN.test(meta.source.text) && withoutOwnKeys(meta) !== meta
+  return MAY_HAVE_OWN.test(payload.source.text) && withoutOwn(payload) !== payload
+}
+
+/** Members of results and questions in which others have a `_meta`: blocks, resources, messages, the result of a task. */
+const HOLDERS = ['content', 'contents', 'messages', 'resource', 'resources', 'result', 'skill']
+
+/** What a server sent, without the bridge's own keys in any `_meta`. The data of a tool stays as it is. */
+function withoutOwn(sent: Payload): Payload {
+  const edits: Record<string, Value | undefined> = {}
+  const meta = objectIn(sent, '_meta')
+  const allowed = meta && withoutOwnKeys(meta)
+  if (allowed !== meta) edits['_meta'] = allowed && unlessEmpty(allowed)
+  for (const key of HOLDERS) {
+    const changed = opens(sent, key) === '[' ? mapElements(sent, key, withoutOwn) : holderIn(sent, key)
+    if (changed) edits[key] = changed
+  }
+  return edit(sent, edits)
+}
+
+/** The object under `key` without the bridge's own keys; undefined if it has none. */
+function holderIn(sent: Payload, key: string): Payload | undefined {
+  const held = objectIn(sent, key)
+  const allowed = held && withoutOwn(held)
+  return allowed === held ? undefined : allowed
 }
 
 /** The `_meta` of a server without the bridge's own keys. */

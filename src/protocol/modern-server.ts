@@ -10,7 +10,7 @@ import type { CacheHint, Call, Caller, Final, Notice } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, withoutEnvelope } from './meta.js'
 import { LISTS, methodTraits } from './methods.js'
-import { endedTask, hasReserved, withoutReserved } from './reserved.js'
+import { hasReserved, withoutReserved } from './reserved.js'
 
 const VERSION = JSON.stringify(NEWEST_MODERN)
 const TYPE = { resultType: undefined }
@@ -138,8 +138,8 @@ export function decodeReply(call: Call, { outcome }: Response): Final {
   const server = serverOf(call, payload)
   const sent = withoutEnvelope(payload, TYPE, 'server')
   const list = LISTS.get(call.method)
-  const { named, cacheable } = methodTraits(call.method)
-  const result = list ? withoutReserved(sent, list.key) : named === 'taskId' ? endedTask(sent) : sent
+  const { cacheable } = methodTraits(call.method)
+  const result = list ? withoutReserved(sent, list.key) : sent
   if (type === 'input_required') return { kind: 'input', result, server }
   if (type !== 'complete') return { kind: 'result', result, type, server }
   if (!cacheable) return { kind: 'result', result, server }

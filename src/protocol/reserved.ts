@@ -22,20 +22,12 @@ export function withoutReserved(result: Payload, key: string): Payload {
 export function hasReserved(method: string, result: Payload): boolean {
   const list = LISTS.get(method)
   if (list && withoutReserved(result, list.key) !== result) return true
-  const ended = isTask(method) ? objectIn(result, 'result') : undefined
-  return hasOwnKeys(result) || (ended !== undefined && hasOwnKeys(ended))
+  return hasOwnKeys(result)
 }
 
 /** Whether a request is about a task, so that its result may have that of the task. */
 export function isTask(method: string): boolean {
   return methodTraits(method).named === 'taskId'
-}
-
-/** A task, with its result if it has ended. */
-export function endedTask(task: Payload): Payload {
-  const result = objectIn(task, 'result')
-  const meta = result && objectIn(result, '_meta')
-  return result && meta ? edit(task, { result: edit(result, { _meta: unlessEmpty(withoutOwnKeys(meta)) }) }) : task
 }
 
 /** Whether a tool has a name of the bridge, as a group shows it, too, or one that looks the same. Models get other characters as "_". */

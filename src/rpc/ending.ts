@@ -4,7 +4,7 @@
  */
 import { BLOCK, Quotes } from './quotes.js'
 
-/** Most characters of a name or text that matter, such as `input_required`, and of the beginning of a key in `_meta`. */
+/** Most characters of a name or text that matter, such as `input_required`, and of the beginning of a key. */
 const LONGEST = 32
 
 /** How a call ended. `code` is that of an error. */
@@ -25,12 +25,13 @@ export class Ending {
   #key = ''
   #code = ''
   #kind: Ended['kind'] | undefined
-  #inMeta = false
-  /** A key in the `_meta` of the result begins with `prefix` or is written with escapes, or the result is of another type. */
+  /** In the data of a tool, whose keys are its own. */
+  #inData = false
+  /** A key in the result begins with `prefix` or is written with escapes, or the result is of another type. */
   hasMarked = false
   readonly #prefix: string | undefined
 
-  /** `prefix`: of keys in `_meta` for which `hasMarked` looks. */
+  /** `prefix`: of keys for which `hasMarked` looks. */
   constructor(prefix?: string) {
     this.#prefix = prefix
   }
@@ -60,7 +61,7 @@ export class Ending {
   /** Reads bytes without a quote that begins or ends a string. */
   #readUpTo(block: Uint8Array, start: number, end: number): void {
     if (!this.#inString) for (let at = start; at < end; at++) this.#read(block[at] as number)
-    else if ((this.#depth <= 2 || (this.#inMeta && this.#depth === 3)) && this.#text.length <= LONGEST)
+    else if ((this.#depth <= 2 || this.#looks()) && this.#text.length <= LONGEST)
       this.#text += String.fromCharCode(...block.subarray(start, Math.min(end, start + LONGEST + 1)))
   }
 
@@ -84,7 +85,7 @@ export class Ending {
           this.#outer = this.#key
           if (this.#key === 'error' || this.#key === 'result') this.#kind = this.#key
         }
-        if (this.#depth === 2) this.#inMeta = this.#outer === 'result' && this.#key === '_meta'
+        if (this.#depth === 2) this.#inData = this.#key === 'structuredContent'
         this.#depth++
         this.#key = ''
         return
@@ -95,7 +96,8 @@ export class Ending {
         return
       case 0x3a: // :
         this.#key = this.#depth <= 2 ? this.#text : ''
-        if (this.#prefix !== undefined && this.#outer === 'result') this.#lookForMark(this.#prefix)
+        if (this.#prefix !== undefined && this.#looks())
+          this.hasMarked ||= this.#text.includes('\\') || (this.#depth > 2 && this.#text.startsWith(this.#prefix))
         return
       case 0x2c: // ,
         this.#key = ''
@@ -105,10 +107,13 @@ export class Ending {
     }
   }
 
-  #lookForMark(prefix: string): void {
-    if (this.#depth === 2) this.hasMarked ||= this.#text.includes('\\')
-    else if (this.#depth === 3 && this.#inMeta)
-      this.hasMarked ||= this.#text.startsWith(prefix) || this.#text.includes('\\')
+  /** Whether a key here may be one that `hasMarked` looks for. */
+  #looks(): boolean {
+    return (
+      this.#prefix !== undefined &&
+      this.#outer === 'result' &&
+      (this.#depth === 2 || (this.#depth > 2 && !this.#inData))
+    )
   }
 
   /** Reads a character of a number or a word in the result or the error. */

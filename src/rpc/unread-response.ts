@@ -17,7 +17,7 @@ export interface UnreadResponse extends Response {
 
 /**
  * The response to the request with this id in these bytes; undefined if they are not large, or are something else, or if the
- * `_meta` of the result may have keys with this prefix.
+ * result may have keys with this prefix.
  */
 export function unreadResponse(
   bytes: readonly Uint8Array[],

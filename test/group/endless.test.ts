@@ -2,9 +2,10 @@
 import t from 'tap'
 import type { Parts } from '../../src/group/parts.js'
 import { WholeLists } from '../../src/group/whole-lists.js'
-import { MAX_LIST_TIME, MAX_PAGES } from '../../src/limits/constants.js'
+import { MAX_LIST_TIME, MAX_MEMBER_CURSOR, MAX_PAGES } from '../../src/limits/constants.js'
 import { Memory } from '../../src/limits/memory.js'
 import type { Call } from '../../src/protocol/call.js'
+import { MAX_LISTED } from '../../src/rpc/scan.js'
 import { parseObject, value } from '../../src/rpc/splice.js'
 import { ask, callOf, FakeServer, faultOf, groupOf, named, resultOf } from './fakes.js'
 
@@ -39,6 +40,7 @@ const search = { name: 'search_tools', arguments: { query: 'good' } }
 const bounds: [what: string, server: () => FakeServer, pages: number][] = [
   ['pages', () => endless(10), MAX_PAGES],
   ['bytes', () => endless(MEBIBYTE), 17],
+  ['bytes beside its items', () => endless(10, () => ({ other: 'x'.repeat(MEBIBYTE) })), 17],
   ['new pages', () => endless(10, (at) => ({ nextCursor: String(Math.min(at + 1, 3)) })), 4],
 ]
 for (const [what, server, most] of bounds)
@@ -151,4 +153,43 @@ t.test('what is no list is a mistake of its server, which is named while the oth
         }
   const alone = groupOf({ a: new FakeServer({ 'tools/list': { tools: 'x' } }) }).group
   t.match(await faultOf(alone, 'tools/list'), { fault: 'upstreamProtocol' })
+})
+
+t.test('a page with a cursor that no client can send back is a mistake of its server', async (t) => {
+  for (const [method, key, item] of LISTS)
+    for (const bareNames of [false, true]) {
+      const long = { [key]: [item], nextCursor: 'x'.repeat(MAX_MEMBER_CURSOR) }
+      const b = new FakeServer({ [method]: { [key]: [item] } })
+      const { group } = groupOf({ a: new FakeServer({ [method]: long }), b }, { bareNames })
+      const listed = await ask(group, method)
+      t.equal((listed[key] as unknown[]).length, 1)
+      t.notOk(listed['nextCursor'])
+      t.match(listed['_meta'], { [UNAVAILABLE]: [{ server: 'a', message: /a cursor of 16386 characters/ }] })
+    }
+})
+
+t.test('a list of more elements than the bridge reads is a mistake of its server', async (t) => {
+  for (const [method, key, item] of LISTS)
+    for (const one of ['0', '""', '{}', JSON.stringify(item)]) {
+      const text = `{"${key}":[${`${one},`.repeat(MAX_LISTED)}${one}]}`
+      const many = new FakeServer({ [method]: () => ({ kind: 'result', result: parseObject(text) }) })
+      const b = new FakeServer({ [method]: { [key]: [item] } })
+      const { group } = groupOf({ a: many, b })
+      const listed = await ask(group, method)
+      t.equal((listed[key] as unknown[]).length, 1, `${method} ${one}`)
+      t.match(listed['_meta'], { [UNAVAILABLE]: [{ server: 'a', message: /more than 250000 elements/ }] })
+    }
+})
+
+t.test('a `_meta` of a list that is too long is left out, and told once', async (t) => {
+  const large = new FakeServer({ 'tools/list': { tools: named('x'), _meta: { x: 'x'.repeat(64 * 1024) } } })
+  const small = new FakeServer({ 'tools/list': { tools: named('x'), _meta: { y: 1 } } })
+  const { group, log } = groupOf({ large, small })
+  for (let times = 1; times <= 2; times++) {
+    const listed = await ask(group, 'tools/list')
+    t.equal((listed['tools'] as unknown[]).length, 2)
+    t.same(listed['_meta'], { y: 1 })
+  }
+  t.match(log, [{ event: 'group_items_repaired', server: 'large', items: ['_meta of 65544 characters'] }])
+  t.equal(log.length, 1)
 })

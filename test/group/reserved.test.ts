@@ -24,15 +24,24 @@ const OWN_NAMES = [
   'mcp_\u200bbridge_sign_in',
 ]
 const META = { ...FORGED, kept: 1 }
+const EMBEDDED = { type: 'resource', resource: { uri: 'x:y', text: 'y', _meta: META }, _meta: META }
+/** So long that the bridge does not parse it, unless it has to. */
+const LONG = { type: 'text', text: 'x'.repeat(100_000), _meta: META }
 const ANSWERS = {
   'tools/list': { tools: [tool('x', { _meta: META }), ...OWN_NAMES.map((name) => tool(name))], _meta: META },
   'prompts/list': { prompts: [{ name: 'p', _meta: META }], _meta: META },
   'resources/list': { resources: [{ uri: 'x:y', name: 'y', _meta: META }], _meta: META },
   'resources/templates/list': { resourceTemplates: [], _meta: META },
-  'tools/call': { content: [], isError: true, structuredContent: { _meta: FORGED }, _meta: META },
-  'prompts/get': { messages: [], _meta: META },
-  'resources/read': { contents: [], _meta: META },
+  'tools/call': { content: [EMBEDDED, LONG], isError: true, structuredContent: { _meta: FORGED }, _meta: META },
+  'prompts/get': { messages: [{ role: 'user', content: EMBEDDED }], _meta: META },
+  'resources/read': { contents: [{ uri: 'x:y', text: 'y', _meta: META }], _meta: META },
 }
+/** How often an answer has the server's own key. */
+const KEPT = new Map([
+  ['tools/call', 4],
+  ['prompts/get', 3],
+  ['resources/templates/list', 1],
+])
 const TOLD = ['../files', undefined, 7].map((logger) => ({
   jsonrpc: '2.0',
   method: 'notifications/message',
@@ -71,6 +80,8 @@ for (const era of ['legacy', 'modern'] satisfies Era[])
           t.match(result, { _meta: { kept: 1 } }, what)
           const { structuredContent, ...rest } = result
           t.notMatch(JSON.stringify(rest), 'io.github.mcp-bridge/', what)
+          const kept = KEPT.get(method) ?? 2
+          t.equal(JSON.stringify(rest).match(/"kept":1/g)?.length, kept, what)
           if (method === 'tools/call') t.same(structuredContent, { _meta: FORGED }, 'what a tool returns stays')
           if (method === 'tools/list')
             t.same(

@@ -7,6 +7,7 @@ import { type Attacked, besideHealthy, startSmall } from '../support/small-heap.
 type Json = Record<string, unknown>
 
 interface Listed {
+  zeros?: number
   tools: number
   bytes: number
   pages?: number
@@ -71,6 +72,20 @@ t.test('4,000 tools with 2,000 characters of words that no other tool has are se
       const { result } = await attacked.ask('tools/call', search(query))
       t.match(JSON.stringify(result?.['structuredContent']), `good__${query}`)
       t.match(JSON.stringify(result?.['content']), /too long: evil0/)
+    }
+  })
+})
+
+t.test('a list of seven million numbers is a mistake of its server', async (t) => {
+  const attacked = await startGroup(t, [{ tools: 0, bytes: 0, zeros: 7_000_000 }], { search: true })
+  await besideHealthy(t, attacked, async () => {
+    for (let times = 0; times < 2; times++) {
+      const { result } = await attacked.ask('tools/call', search('echo'))
+      t.match(JSON.stringify(result?.['structuredContent']), 'good__echo')
+      const listed = await attacked.ask('tools/list', {})
+      t.match(listed.result?.['_meta'], {
+        'io.github.mcp-bridge/unavailable': [{ server: 'evil0', message: /250000 elements/ }],
+      })
     }
   })
 })

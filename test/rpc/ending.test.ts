@@ -45,12 +45,15 @@ t.test('finds the ending of a response like a parser, however it is split', asyn
 })
 
 t.test(
-  'finds keys with a prefix in the `_meta` of a result, and only there, however the response is split',
+  'finds keys with a prefix in a result, but not in the data of a tool, however the response is split',
   async (t) => {
     const rows: [result: string, isMarked: boolean][] = [
       ['{"content":[],"_meta":{"a":1,"own/b":2}}', true],
-      ['{"_meta":{"a":{"own/b":2}},"content":[{"own/b":1}],"own/b":1}', false],
-      ['{"content":[{"_meta":{"own/b":1}}],"_meta":{"a":"own/b"}}', false],
+      ['{"_meta":{"a":["own/b"]},"content":[{"text":"own/b"}],"own/b":1}', false],
+      ['{"content":[{"_meta":{"own/b":1}}],"_meta":{"a":"own/b"}}', true],
+      ['{"content":[{"resource":{"_meta":{"own/b":1}}}]}', true],
+      ['{"structuredContent":{"_meta":{"own/b":1}},"content":[]}', false],
+      ['{"structuredContent":{"a":[{"own/b":1}]},"contents":[{"_meta":{"\\u006fwn/b":1}}]}', true],
       ['{"_meta":{"\\u006fwn/b":1}}', true],
       ['{"\\u005fmeta":{"own/b":1}}', true],
       ['{"_meta":{"a":"\\u006f"},"text":"\\u006f"}', false],

@@ -25,7 +25,7 @@ import { checkParamHeaders, paramHeaders, requestHeaders } from '../../protocol/
 import { hasOwnKeys, withoutEnvelope } from '../../protocol/meta.js'
 import { CALL_TOOL, isWantedLevel, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { decodeReceived, decodeReply, encodeNotice, encodeParams } from '../../protocol/modern-server.js'
-import { endedTask, isTask } from '../../protocol/reserved.js'
+import { isTask } from '../../protocol/reserved.js'
 import { filterIn, isChange, wants } from '../../protocol/subscriptions.js'
 import { Recent } from '../../rpc/memoize.js'
 import type { Params } from '../../rpc/message.js'
@@ -379,7 +379,7 @@ function relayed(call: Call, method: string, params: Params): Told | undefined {
   if (method === 'notifications/progress' && !call.progress) return undefined
   if (method === 'notifications/message' && !isWantedLevel(value(payload, 'level'), call.caller.logLevel))
     return undefined
-  return { kind: 'notification', method, params: method === 'notifications/tasks' ? endedTask(payload) : payload }
+  return { kind: 'notification', method, params: payload }
 }
 
 /** Whether the data of an error lists a supported version that the bridge supports, too. */
