@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { RESERVED } from '../src/config/addresses.js'
 import { startBridge } from './support/bridge.js'
 import { startCompany } from './support/company.js'
 import { until } from './support/eventually.js'
@@ -18,8 +19,20 @@ const [, block = ''] = /^```nginx\n([\s\S]*?)^```$/m.exec(guide) ?? []
 const NGINX = ['/usr/sbin/nginx', 'nginx'].find((path) => spawnSync(path, ['-v']).status === 0)
 const skip = NGINX === undefined && 'nginx is not installed'
 
+t.test('the blocks of all proxies lead the documents of the bridge to it', async (t) => {
+  const lines = guide.split('\n').filter((line) => /oauth-protected-resource\|oauth-/.test(line))
+  t.equal(lines.length, 3)
+  for (const line of lines) {
+    const [, pattern = ''] = /(\^\/\(\(\[\^\/\]\+.*\(\/\|\$\))/.exec(line) ?? []
+    const leads = new RegExp(pattern)
+    for (const path of RESERVED) t.equal(leads.test(path), path.startsWith('/.well-known/'), `${path} by ${line}`)
+    for (const path of ['/mcp', '/x/mcp', '/mcp/server-card', '/x/sse', '/message', '/sign-in/x', '/oauth/token'])
+      t.match(path, leads)
+  }
+})
+
 /** nginx at a port, with the block of the guide, for a bridge at an address. Without TLS, which is not about paths. */
-async function startNginx(t: Test, port: number, bridge: string): Promise<string> {
+async function startNginx(t: Test, port: number, bridge: string, more = ''): Promise<string> {
   const folder = temporaryFolder(t)
   const moved = block
     .replace('listen 443 ssl;', `listen 127.0.0.1:${port};`)
@@ -28,7 +41,7 @@ async function startNginx(t: Test, port: number, bridge: string): Promise<string
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${join(folder, name)};`,
   )
-  const http = `http { access_log off; ${temporary.join(' ')}\n${moved} }`
+  const http = `http { access_log off; ${more} ${temporary.join(' ')}\n${moved} }`
   const file = join(folder, 'nginx.conf')
   writeFileSync(
     file,

@@ -10,7 +10,8 @@ import { lookEvery } from '../time/time.js'
 /** Milliseconds between two writes. The health check waits fifteen times as long. */
 const BEAT = 2_000
 /** Never through a symbolic link: the folder may be open to other users. */
-const FLAGS = constants.O_WRONLY | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
+/** A pipe without a reader would not open: then this fails instead. */
+const FLAGS = constants.O_WRONLY | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 /** Every write has the same length, so that a reader never sees half of one. */
 const LENGTH = 20
 

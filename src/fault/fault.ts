@@ -1,6 +1,6 @@
 /** Everything that can go wrong, as one table: the JSON-RPC code, the HTTP status, whose fault it is. */
 import type { RpcError } from '../rpc/message.js'
-import { JsonBoundError, MAX_LISTED } from '../rpc/scan.js'
+import { JsonBoundError, MAX_SCANNED } from '../rpc/scan.js'
 
 /** A response in which a server refused a credential, or asked for one. */
 export interface AccountRefusal {
@@ -13,7 +13,7 @@ export interface AccountRefusal {
   nonce?: string | undefined
 }
 
-const TOO_MANY = `The server answered with an array or object of more than ${MAX_LISTED} elements or members`
+const TOO_MANY = `The server answered with an array or object of more than ${MAX_SCANNED} elements or members`
 
 /** Who must change something. Decides the log level and whether a circuit breaker counts the fault. */
 export type Blame = 'caller' | 'upstream' | 'bridge'

@@ -28,7 +28,7 @@ export interface ScanOptions {
   maxDepth?: number
   /** Most values on all levels together. */
   maxValues?: number
-  /** Most members and elements that the table lists: each of them takes memory and is looked at. MAX_LISTED by default. */
+  /** Most members and elements that the table lists: each of them takes memory and is looked at. MAX_SCANNED by default. */
   maxListed?: number
   /**
    * Check every character of every string in large texts too. Otherwise raw control characters and invalid escapes in
@@ -52,7 +52,7 @@ const MAX_DEPTH = 256
 /** Most elements that are listed of an inner array: positions take more memory than short elements. */
 export const MAX_ELEMENTS = 32
 /** Most members and elements that are listed of a text, or of an object or array in it. */
-export const MAX_LISTED = 250_000
+export const MAX_SCANNED = 250_000
 /** More values than the longest text can have. An integer of 31 bits is counted fastest. */
 const NO_LIMIT = 2 ** 30
 const QUOTE = 0x22
@@ -104,7 +104,7 @@ export function scanAt(source: JsonSource, from: number, bounds = NO_BOUNDS, lis
   const { descend, elements, most = NO_LIMIT } = listing
   const strings = source.plain ? PLAIN : strict ? STRICT : LEAPING
   const table: number[] = []
-  const maxTable = (bounds.maxListed ?? MAX_LISTED) * ROW
+  const maxTable = (bounds.maxListed ?? MAX_SCANNED) * ROW
   let valuesLeft = bounds.maxValues ?? NO_LIMIT
   let elementsLeft = most
   let depth = 0

@@ -5,7 +5,7 @@ import { WholeLists } from '../../src/group/whole-lists.js'
 import { MAX_LIST_TIME, MAX_MEMBER_CURSOR, MAX_PAGES } from '../../src/limits/constants.js'
 import { Memory } from '../../src/limits/memory.js'
 import type { Call } from '../../src/protocol/call.js'
-import { MAX_LISTED } from '../../src/rpc/scan.js'
+import { MAX_SCANNED } from '../../src/rpc/scan.js'
 import { parseObject, value } from '../../src/rpc/splice.js'
 import { ask, callOf, FakeServer, faultOf, groupOf, named, resultOf } from './fakes.js'
 
@@ -171,7 +171,7 @@ t.test('a page with a cursor that no client can send back is a mistake of its se
 t.test('a list of more elements than the bridge reads is a mistake of its server', async (t) => {
   for (const [method, key, item] of LISTS)
     for (const one of ['0', '""', '{}', JSON.stringify(item)]) {
-      const text = `{"${key}":[${`${one},`.repeat(MAX_LISTED)}${one}]}`
+      const text = `{"${key}":[${`${one},`.repeat(MAX_SCANNED)}${one}]}`
       const many = new FakeServer({ [method]: () => ({ kind: 'result', result: parseObject(text) }) })
       const b = new FakeServer({ [method]: { [key]: [item] } })
       const { group } = groupOf({ a: many, b })
