@@ -23,6 +23,7 @@ Runs all tests, or those of some files and folders of test: rpc, wire/relay.test
 
   --kind K   files *.K.ts: test (the default), slow, soak, memory, field or containers; several with
              commas
+  --told     prints the names of tests that passed, and what tests tell: figures, for example
   --times    prints a table of seconds and CPU time of each file
   --again    runs files that failed, if they are few, once more, each alone; what passes then is unsteady, and no failure
   --jobs N   files at once, by default two for each core, because they wait half of their time
@@ -46,6 +47,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     kind: { type: 'string', default: 'test' },
+    told: { type: 'boolean', default: false },
     times: { type: 'boolean', default: false },
     again: { type: 'boolean', default: false },
     jobs: { type: 'string', default: String(2 * availableParallelism()) },
@@ -185,7 +187,15 @@ function record(name, { passed, output, assertions: count, seconds = 0, cpu = 0 
   assertions += count
   times.push({ name, seconds, cpu })
   for (const [, skip] of output.matchAll(/^ *ok \d+ - (.* # SKIP.*)$/gm)) skips.push(`${name}: ${skip}`)
+  if (values.told) stdout.write(`${name}: ${seconds.toFixed(0)} s\n${told(output)}`)
   if (!passed) fail(name, output)
+}
+
+/** The names of tests that passed, and their comments. */
+function told(output) {
+  return [...output.matchAll(/^( *)(?:ok \d+ - (?! *SKIP)(.*?)(?: # time=.*| \{)?|# (?!Subtest: |time=|\{)(.*))$/gm)]
+    .map(([, indent, test, comment]) => `  ${indent}${test === undefined ? `${comment}` : `ok ${test}`}\n`)
+    .join('')
 }
 
 function fail(name, output) {

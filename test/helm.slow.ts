@@ -191,6 +191,65 @@ t.test('every value of the chart reaches its manifest', { skip: noHelm }, async 
   })
 })
 
+t.test('a ConfigMap of your own takes the place of "config"', { skip: noHelm }, async (t) => {
+  const { resources, mistakes } = render(t, { existingConfig: 'mine', secret: { existing: 'keys' } })
+  t.same(mistakes, [])
+  t.notOk(
+    ofKind(resources, 'ConfigMap').some(({ data }) => data && 'mcp.json' in data),
+    'the chart makes none',
+  )
+  const deployment = ofKind(resources, 'Deployment').find(({ metadata }) => metadata?.name === `${RELEASE}-mcp-bridge`)
+  const pod = deployment?.spec?.template.spec as Pod
+  t.match(
+    pod.volumes?.find(({ name }) => name === 'config'),
+    { configMap: { name: 'mine' } },
+  )
+  t.throws(() => render(t, { ...least, existingConfig: 'mine' }), { message: /give one of them/ })
+})
+
+t.test('one value chooses the family of all addresses', { skip: noHelm }, async (t) => {
+  for (const [ipFamily, any] of [
+    ['', '[::]'],
+    ['IPv6', '[::]'],
+    ['IPv4', '0.0.0.0'],
+  ] as const) {
+    const { resources } = render(t, { ...least, ipFamily })
+    const config = ofKind(resources, 'ConfigMap').find(({ data }) => data?.['mcp.json'])?.data?.['mcp.json'] ?? ''
+    t.match(JSON.parse(config), {
+      listen: `http://${any}:8080/mcp`,
+      admin: `http://${any}:9090`,
+      replicas: { address: 'http://${POD_IP}:8090' },
+    })
+    const service = ofKind(resources, 'Service').find(({ metadata }) => metadata?.name === `${RELEASE}-mcp-bridge`)
+    t.match(
+      service?.spec,
+      ipFamily === ''
+        ? { ipFamilyPolicy: 'PreferDualStack' }
+        : { ipFamilyPolicy: 'SingleStack', ipFamilies: [ipFamily] },
+    )
+  }
+  t.throws(() => render(t, { ...least, ipFamily: 'IPv5' }))
+})
+
+t.test('every value has a comment, and the schema knows it', async (t) => {
+  const lines = readFileSync(join(CHART, 'values.yaml'), 'utf8').split('\n')
+  const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as { properties: object }
+  for (const [i, line] of lines.entries()) {
+    const [, name] = /^([A-Za-z]+):/.exec(line) ?? []
+    if (name === undefined) continue
+    t.ok(name in schema.properties, `the schema knows ${name}`)
+    // A comment of several lines may stand before several values.
+    const block =
+      lines
+        .slice(0, i + 1)
+        .join('\n')
+        .split('\n\n')
+        .at(-1) ?? ''
+    const after = lines[i + 1] ?? ''
+    t.ok(/^#/m.test(block) || /^ +#/.test(after), `${name} has a comment`)
+  }
+})
+
 t.test('U5: leaves users to OpenShift, for the gateway and its Redis', { skip: noHelm }, async (t) => {
   const pods = (values: object) =>
     ofKind(render(t, values).resources, 'Deployment').map(({ spec }) => spec?.template.spec as Pod)

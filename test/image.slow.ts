@@ -65,17 +65,28 @@ t.test('the Dockerfile pins its base, installs little and runs as a numbered use
   const labels = named(image, 'LABEL')
     .map(({ text }) => text)
     .join(' ')
-  const installed = named(image, 'RUN')
+  const installed = named(stage('debian'), 'RUN')
     .map(({ text }) => text)
     .join('\n')
 
-  for (const { from } of stages) t.match(from, /^(?:node:24-slim|build)$/, `${from} is a stage, or Node.js with a tag`)
+  const names = stages.map(({ name }) => name)
+  const bases = /^(?:node:24-slim|ghcr\.io\/astral-sh\/uv:\d+\.\d+|scratch)$/
+  for (const { from } of stages)
+    t.ok(names.includes(from) || bases.test(from), `${from} is a stage, or an image with a tag`)
+  t.equal(image.name, 'slim', 'the variant without tools is built by default')
+  for (const instruction of ['USER', 'EXPOSE', 'HEALTHCHECK', 'ENTRYPOINT', 'CMD'])
+    t.same(
+      named(stage('tools'), instruction).map(({ text }) => text),
+      named(image, instruction).map(({ text }) => text),
+      `${instruction} is the same in both variants`,
+    )
   t.match(user, /^[1-9][0-9]+$/, 'the user is a number, as Kubernetes wants it to see that it is not root')
   t.match(group, /^[1-9][0-9]+$/, 'so is the group')
-  t.ok(
-    image.instructions.findLastIndex(({ name }) => name === 'RUN') <
-      image.instructions.findIndex(({ name }) => name === 'USER'),
-  )
+  for (const one of [stage('tools'), image])
+    t.ok(
+      one.instructions.findLastIndex(({ name }) => name === 'RUN') <
+        one.instructions.findIndex(({ name }) => name === 'USER'),
+    )
   t.same(words('ENTRYPOINT').slice(0, 2), ['tini', '--'], 'an init reaps what is left')
   t.ok(words('ENTRYPOINT').includes('--disable-sigusr1'), 'no other program opens the debugger')
   t.match(installed, /apt-get install -y --no-install-recommends tini\b/, 'which is in the image')
@@ -98,7 +109,13 @@ t.test('the Dockerfile pins its base, installs little and runs as a numbered use
     /token|password|secret|api[-_]?key|--allow-unauthenticated/i,
     'no secret, no open door',
   )
-  t.same(variables, { NODE_ENV: 'production', HOME: '/tmp', MCP_BRIDGE_HEALTH_FILE: '/dev/shm/mcp-bridge-health' })
+  t.same(variables, {
+    PATH: '/usr/local/bin:/usr/bin',
+    NODE_ENV: 'production',
+    HOME: '/tmp',
+    MCP_BRIDGE_HEALTH_FILE: '/dev/shm/mcp-bridge-health',
+    NODE_COMPILE_CACHE: '/app/compiled',
+  })
 })
 
 t.test('every copied file exists, and nothing else enters a build', async (t) => {
@@ -128,7 +145,7 @@ t.test('the bridge accepts the arguments of every `docker run` in the documents'
   const commands = [...lines, JSON.parse(json) as string[]]
   t.ok(commands.length >= 6)
   for (const words of commands) {
-    const args = words.slice(words.lastIndexOf('mcp-bridge') + 1)
+    const args = words.slice(words.findLastIndex((word) => /^mcp-bridge(?::tools)?$/.test(word)) + 1)
     // Of the environment, a container gets what the command names.
     const given = words.filter((_, i) => words[i - 1] === '-e').map((word) => word.split('=')[0] ?? '')
     const env = Object.fromEntries(given.map((name) => [name, `${name}-of-the-environment`]))
@@ -151,8 +168,8 @@ t.test('the copied files suffice on a read-only file system', async (t) => {
   const health = join(temporaryFolder(t), 'health')
   chmodSync(dirname(health), 0o777)
   const given = {
-    PATH: environment['PATH'],
     ...variables,
+    PATH: environment['PATH'],
     HOME: join(files, 'nowhere'),
     MCP_BRIDGE_HEALTH_FILE: health,
   }
@@ -224,6 +241,8 @@ async function assemble(build: string, files: string): Promise<void> {
     else if (name === 'RUN') await run('sh', ['-c', text], { cwd: at(build, '/app') })
   }
   for (const { flags, words } of named(image, 'COPY')) {
+    // What is installed and compiled is in stages of their own.
+    if (!['build', undefined].includes(flags['from'])) continue
     const source = flags['from'] === undefined ? root : build
     copy(words.map((path, i) => at(i < words.length - 1 ? source : files, path)))
   }
@@ -339,7 +358,7 @@ async function build(t: Test): Promise<{ engine: string; image: string } | strin
   if (engine === undefined) return `no container engine answers: ${answers.join('; ')}`
   const given = environment['MCP_BRIDGE_IMAGE']
   if (given !== undefined) return { engine, image: given }
-  const { from } = image
+  const { from } = stage('debian')
   const missing =
     (await quietly(engine, ['image', 'inspect', from], 10_000)) && (await quietly(engine, ['pull', from], 120_000))
   if (missing) return `${engine} cannot get ${from}: ${missing}`

@@ -1,12 +1,14 @@
 /** Runs alone: containers. The image, run as its documents say, and with as little of the machine as it can do with. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { env } from 'node:process'
 import splitCommandLine from 'string-argv'
 import t, { type Test } from 'tap'
 import { says } from '../support/cli.js'
 import {
   CONFINED,
   docker,
+  dockerFails,
   inspect,
   logsOf,
   newName,
@@ -85,8 +87,74 @@ t.test('stdio works with -i, and ends with its input', async (t) => {
   t.equal(await program.ended, 0)
 })
 
-t.test('an image without arguments says what to do', async (t) => {
-  t.match(await docker('run', '--rm', 'mcp-bridge'), /Start it\n.*mcp-bridge/)
+/** The image, and the variant with npm, uv and Python. */
+const VARIANTS = ['mcp-bridge', 'mcp-bridge:tools']
+
+for (const image of VARIANTS)
+  t.test(`${image} says what to do without arguments, and what it is`, async (t) => {
+    t.match(await docker('run', '--rm', image), /Start it\n.*mcp-bridge/)
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+    t.match(JSON.parse(await docker('image', 'inspect', '--format', '{{json .Config.Labels}}', image)), {
+      'org.opencontainers.image.title': 'mcp-bridge',
+      'org.opencontainers.image.version': version,
+      'org.opencontainers.image.licenses': 'Apache-2.0',
+    })
+    const bytes = Number(await docker('image', 'inspect', '--format', '{{.Size}}', image))
+    t.comment(`size of ${image}: ${Math.round(bytes / 1e6)} MB`)
+  })
+
+t.test('the image has no program but Node.js, the shell and the init, and says where others are', async (t) => {
+  const programs = await docker('run', '--rm', '--entrypoint=sh', 'mcp-bridge', '-c', 'cd /usr/bin; echo *')
+  t.same(programs.split(' ').sort(), ['dash', 'sh', 'tini'])
+  const local = await docker('run', '--rm', '--entrypoint=sh', 'mcp-bridge', '-c', 'cd /usr/local/bin; echo *')
+  t.same(local.split(' ').sort(), ['node', 'npm', 'npx', 'uv', 'uvx'])
+  for (const name of ['npx', 'uvx'])
+    t.match(await dockerFails('run', '--rm', `--entrypoint=${name}`, 'mcp-bridge'), `${name} is not in this image`)
+  const status = `process.stdout.write(require('fs').readFileSync('/var/lib/dpkg/status', 'utf8'))`
+  const packages = await docker('run', '--rm', '--entrypoint=node', 'mcp-bridge', '-e', status)
+  for (const name of ['libc6', 'libstdc++6', 'tini'])
+    t.ok(packages.includes(`Package: ${name}\n`), `scanners see ${name}`)
+  const name = await startContainer(t, [...CONFINED, '--tmpfs=/tmp'], [...LISTEN, '--', 'npx', '-y', 'some-server'])
+  await until(async () => (await logsOf(name)).includes('npx is not in this image'), 'the reason')
+})
+
+t.test('the image starts with code that has been compiled before, and nobody can change it', async (t) => {
+  for (const image of VARIANTS) {
+    const options = [...CONFINED, '--env=NODE_DEBUG_NATIVE=COMPILE_CACHE']
+    const name = await startContainer(t, options, [...LISTEN, '--upstream', 'http://127.0.0.1:9/mcp'], image)
+    await until(async () => (await logsOf(name)).includes('"event":"listening"'), 'the start')
+    const lines = (await logsOf(name)).split('\n').filter((line) => line.includes('/app/dist/'))
+    for (const file of ['main.js', 'bridge.cjs', 'http.cjs', 'undici.cjs', 'metrics.cjs'])
+      t.ok(
+        lines.some((line) => line.includes(`/app/dist/${file}`) && / accepted/.test(line)),
+        `${file} is compiled`,
+      )
+    t.notOk(
+      lines.some((line) => / rejected| was not accepted/.test(line)),
+      'and none of it is old',
+    )
+    const writes = 'for path in /app /app/compiled /app/compiled/*; do [ -w $path ] && echo $path; done; true'
+    t.equal(await docker('exec', await startContainer(t, [], [...LISTEN, ...MODERN], image), 'sh', '-c', writes), '')
+  }
+})
+
+t.test('the variant with tools runs servers of Python, and has uvx', async (t) => {
+  const script = `import sys, json
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message: continue
+    results = {"initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}, "tools/list": {"tools": []}}
+    result = results.get(message["method"])
+    answer = {"result": result} if result is not None else {"error": {"code": -32601, "message": "No"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)`
+  const options = [...CONFINED, '--tmpfs=/tmp', PUBLISH]
+  const name = await startContainer(t, options, [...LISTEN, '--', 'python3', '-c', script], 'mcp-bridge:tools')
+  await untilHealthy(name)
+  const url = `${await published(name, 8080)}/mcp`
+  await until(async () => (await call(url, 'tools/list')).status === 200, 'an answer of the server')
+  const noUv = env['MCP_BRIDGE_NO_UV']
+  if (noUv) t.pass('uvx is there', { skip: noUv })
+  else t.match(await docker('run', '--rm', '--entrypoint=uvx', 'mcp-bridge:tools', '--version'), /^uvx? \d/)
 })
 
 t.test('a read-only container without capabilities serves, is healthy, and stops in time', async (t) => {
@@ -120,11 +188,7 @@ t.test('a stopped process is unhealthy, and one that goes on is healthy again', 
     [...LISTEN, ...MODERN],
   )
   await untilHealthy(name)
-  const [pid = ''] = (
-    await docker('exec', name, 'sh', '-c', 'grep -l mcp-bridge-none /proc/[0-9]*/comm; cat /proc/1/task/1/children')
-  )
-    .trim()
-    .split(/\s+/)
+  const pid = await docker('exec', name, 'sh', '-c', 'read -r pid _ </proc/1/task/1/children; echo "$pid"')
   await docker('exec', name, 'sh', '-c', `kill -STOP ${pid}`)
   await until(async () => (await inspect(name, '{{.State.Health.Status}}')) === 'unhealthy', 'being unhealthy')
   await docker('exec', name, 'sh', '-c', `kill -CONT ${pid}`)
@@ -174,6 +238,7 @@ t.test('npx starts a server inside, where /tmp may execute', async (t) => {
     t,
     [...CONFINED, '--tmpfs=/tmp:exec', '--network=host'],
     [...['--listen', 'http://127.0.0.1:0/mcp', '--log-format', 'json', ...npx]],
+    'mcp-bridge:tools',
   )
   const isKnown = async () => /"event":"server_(ready|unavailable)"/.test(await logsOf(name))
   // npm downloads a hundred packages, which may take as long as two ordinary waits.

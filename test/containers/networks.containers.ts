@@ -53,7 +53,7 @@ t.test(
     await docker('network', 'create', '--ipv6', '--subnet=fd00:6d63:7065::/64', network)
     const place = async () => {
       const name = newName(t)
-      const idle = ['--no-healthcheck', '--entrypoint=sleep', 'mcp-bridge', '600']
+      const idle = ['--no-healthcheck', '--entrypoint=node', 'mcp-bridge', '-e', 'setTimeout(() => {}, 600_000)']
       await docker('run', '--detach', `--name=${name}`, `--network=${network}`, ...idle)
       const pid = await inspect(name, '{{.State.Pid}}')
       execFileSync('nsenter', ['--target', pid, '--net', 'ip', '-4', 'address', 'flush', 'dev', 'eth0'])

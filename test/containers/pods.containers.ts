@@ -16,7 +16,8 @@ const server = (where: string) => ({
   image: IMAGE,
   args: [`--listen=${where}`, '--allow-unauthenticated', '--allowed-host=orders', '--', ...DEMO],
 })
-const IDLE = { image: IMAGE, command: ['sleep'], args: ['600'] }
+const TOOLS = { image: 'localhost/mcp-bridge:tools' }
+const IDLE = { ...TOOLS, command: ['sleep'], args: ['600'] }
 const V4 = '10.99.55'
 const V6 = 'fd00:6d63:7064:'
 const resourcesOf = (file: string): Resource[] => readManifests().find((one) => one.file === file)?.resources ?? []
@@ -103,7 +104,7 @@ t.test('the sidecar of a client with a stdio server', { skip: noPodman, timeout:
   const played = await play(t, pod, [...resources, secretNamed('notes', { token: secret('notes') })], {
     network: await dualStack(t),
     address: `${V4}.11`,
-    replace: { 'copy-server': BRIDGE, 'mcp-bridge': { ...BRIDGE, ...(args && { args }) }, agent: IDLE },
+    replace: { 'copy-server': TOOLS, 'mcp-bridge': { ...BRIDGE, ...(args && { args }) }, agent: IDLE },
   })
   await untilReady(played)
   const ask = `fetch(process.env.MCP_URL, {

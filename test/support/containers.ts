@@ -19,6 +19,14 @@ export const CONFINED = ['--read-only', '--cap-drop=ALL', '--security-opt=no-new
 export const noCompose: string | false =
   spawnSync(engine, ['compose', 'version']).status === 0 ? false : 'there is no plugin compose of Docker'
 
+/** Runs a command of Docker that fails. Resolves to what it said. */
+export async function dockerFails(...args: string[]): Promise<string> {
+  return docker(...args).then(
+    (said) => Promise.reject(new Error(`It did not fail: ${said}`)),
+    ({ stdout, stderr }: { stdout: string; stderr: string }) => stdout + stderr,
+  )
+}
+
 /** Runs a command of Docker to its end. Resolves to its output. */
 export async function docker(...args: string[]): Promise<string> {
   const { stdout } = await run(engine, args, { cwd: root, maxBuffer: 64 * 1024 * 1024 })
@@ -38,10 +46,15 @@ export function newName(t: Test, ...remove: string[]): string {
   return name
 }
 
-/** Starts a container in the background. Resolves to its name. */
-export async function startContainer(t: Test, options: readonly string[], args: readonly string[]): Promise<string> {
+/** Starts a container in the background, of the image or of a variant of it. Resolves to its name. */
+export async function startContainer(
+  t: Test,
+  options: readonly string[],
+  args: readonly string[],
+  image = 'mcp-bridge',
+): Promise<string> {
   const name = newName(t)
-  await docker('run', '--detach', `--name=${name}`, ...options, 'mcp-bridge', ...args)
+  await docker('run', '--detach', `--name=${name}`, ...options, image, ...args)
   return name
 }
 

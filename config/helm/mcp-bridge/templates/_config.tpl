@@ -3,6 +3,10 @@
 {{/* Rejects values that the bridge would reject later, and names the value to change. */}}
 {{- define "mcp-bridge.check" -}}
 {{- $config := .Values.config -}}
+{{- if and .Values.existingConfig (or $config.mcpServers $config.auth $config.groups) -}}
+{{- fail "existingConfig names a ConfigMap, and config has options, too: give one of them" -}}
+{{- end -}}
+{{- if not .Values.existingConfig -}}
 {{- if not (or $config.mcpServers $config.discover) -}}
 {{- fail "config.mcpServers is empty: add a server, as in --set config.mcpServers.orders.url=http://orders:3000/mcp" -}}
 {{- end -}}
@@ -15,6 +19,7 @@
 {{- end -}}
 {{- if not (or $config.auth $config.allowUnauthenticated) -}}
 {{- fail "Nobody may call: set config.auth.tokens, or config.allowUnauthenticated=true if a NetworkPolicy or gateway restricts access" -}}
+{{- end -}}
 {{- end -}}
 {{- $plain := include "mcp-bridge.plainSecrets" . -}}
 {{- if and $plain (not .Values.secret.allowLiteral) -}}
@@ -41,12 +46,17 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Where the bridge listens in its pod: at all addresses of both families, or of IPv4 where nodes have no IPv6. */}}
+{{- define "mcp-bridge.anyAddress" -}}
+{{- ternary "0.0.0.0" "[::]" (eq .Values.ipFamily "IPv4") -}}
+{{- end -}}
+
 {{- define "mcp-bridge.config" -}}
 {{- $config := deepCopy .Values.config -}}
 {{- $name := include "mcp-bridge.fullname" . -}}
 {{- $namespace := .Release.Namespace -}}
-{{- $_ := set $config "listen" (printf "http://[::]:8080%s" .Values.path) -}}
-{{- $_ := set $config "admin" "http://[::]:9090" -}}
+{{- $_ := set $config "listen" (printf "http://%s:8080%s" (include "mcp-bridge.anyAddress" .) .Values.path) -}}
+{{- $_ := set $config "admin" (printf "http://%s:9090" (include "mcp-bridge.anyAddress" .)) -}}
 {{- $hosts := list $name (printf "%s.%s" $name $namespace) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s.svc.cluster.local" $name $namespace) -}}
 {{- $routed := ternary .Values.httpRoute.hostnames list .Values.httpRoute.enabled -}}
 {{- $_ := set $config "allowedHosts" (concat (default list .Values.config.allowedHosts) $hosts $routed | uniq) -}}
