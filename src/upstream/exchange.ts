@@ -115,6 +115,8 @@ export class Exchange implements LaneCall {
   client: object | undefined
   /** The bytes of the answer, if it is in a lane: of one that was dropped, too. */
   bytes: number | undefined
+  /** The whole request as the client sent it, to be sent in place of its params. */
+  unchanged: string | undefined
   /** For the inspector: the number of the call, and the received message that is forwarded without edits. */
   number: number | undefined
   origin: JsonSource | undefined

@@ -273,7 +273,7 @@ export class Peer implements Receiver, ExchangePeer {
     exchange.sentAt = performance.now()
     exchange.receivedBefore = this.#received
     const bytes = params instanceof Uint8Array ? params : undefined
-    const text = params instanceof Uint8Array ? '' : request(exchange.wireId ?? exchange.id, method, params)
+    const text = bytes ? '' : (exchange.unchanged ?? request(exchange.wireId ?? exchange.id, method, params as Sent))
     const usual = headers ?? this.headers
     const meta = exchange.call ? exchange.call.meta : metaIn(params)
     const hasTrace =

@@ -174,6 +174,24 @@ t.test('the ids, progress tokens and bytes of a client pass unchanged, and so do
   }
 })
 
+t.test('a request reaches the server byte for byte, unless servers would read it in another way', async (t) => {
+  const { server, bridge } = await pair(t)
+  const { headers } = await LegacyClient.open(bridge.url)
+  const params = `{ "name" : "echo",\t"arguments":${ODD} }`
+  const kept = [
+    `{"x-vendor": 1.0, "params":${params} , "method":"tools\\/call",\r\n"id": 1e0,"jsonrpc":"2.0"}`,
+    `{"jsonrpc":"2.0","id":"é","method":"tools/call","params":{"name":"echo","arguments":{"text":"${'é'.repeat(50_000)}"}}}`,
+    '{"jsonrpc":"2.0","id":7,"method":"ping"}',
+    '{"jsonrpc":"2.0","id":7,"method":"vendor/odd","params":[1, 2]}',
+  ]
+  for (const body of kept) {
+    await post(bridge.url, body, headers)
+    t.equal(server.received.at(-1)?.body, body, body.slice(0, 60))
+  }
+  await post(bridge.url, `{"jsonrpc":"2.0","id":8,"method":"ping","Method":"tools/call","params":${params}}`, headers)
+  t.notMatch(server.received.at(-1)?.body, 'tools/call', 'names in another case, which some servers read')
+})
+
 t.test('two requests with one id at the same time get their own answers', async (t) => {
   const { bridge } = await pair(t)
   const { headers } = await LegacyClient.open(bridge.url)

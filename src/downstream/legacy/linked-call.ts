@@ -116,7 +116,8 @@ export class LinkedCall implements Link {
       method !== asked.method || params !== asked.params || (hasMeta && this.#request.params !== 'not an object')
     if (!isEdited) return this.#request
     const written = hasMeta ? edit(params, { _meta: isEmpty(meta) ? undefined : meta }) : params
-    return { ...this.#request, method, params: written }
+    const { id } = this.#request
+    return { kind: 'request', id, method, params: written }
   }
 }
 

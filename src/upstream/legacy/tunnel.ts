@@ -224,7 +224,10 @@ export class DirectTunnel implements Tunnel, Owner {
     if (typeof request.params === 'string') exchange.origin = request.source
     this.#delivery?.enter(exchange)
     const { ofClient } = this.#peer
-    if (ofClient) exchange.wireId = request.id
+    if (ofClient) {
+      exchange.wireId = request.id
+      exchange.unchanged = unchangedIn(request)
+    }
     const token = ofClient ? undefined : tokenOf(request.params)
     const hangUp = () => {
       exchange.endExchange(typeof signal.reason === 'string' ? signal.reason : undefined)
@@ -498,6 +501,12 @@ function plain(message: Request | Notification): Wire {
   const { method, params } = message
   const text = textOf(params)
   return message.kind === 'request' ? requestMessage(message.id, method, text) : notification(method, text)
+}
+
+/** The text of a client's request as it came; undefined if it has been edited, or if servers may read it in another way. */
+function unchangedIn({ source, params, hasLookalikes }: Request): string | undefined {
+  const isEdited = !source || hasLookalikes || (typeof params !== 'string' && params.edits !== undefined)
+  return isEdited ? undefined : join(wireOf(source))
 }
 
 /** The origin of a message that is forwarded without edits, for the inspector. */
