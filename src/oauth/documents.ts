@@ -12,6 +12,8 @@ const texts = z
   .optional()
   .catch(undefined)
 const address = z.string().min(1).max(2_048)
+/** Some issuers send null or an empty text for what they do not have. */
+const optionalAddress = z.union([address, z.union([z.null(), z.literal('')]).transform(() => undefined)]).optional()
 const flag = z
   .union([z.boolean(), z.literal('true').transform(() => true)])
   .optional()
@@ -29,16 +31,17 @@ export type ResourceMetadata = z.infer<typeof resourceMetadata>
 /** RFC 8414, 2; OpenID Connect Discovery, 3; RFC 9207, 3; client ID metadata documents, 5. */
 export const issuerMetadata = z.object({
   issuer: address,
-  authorization_endpoint: address.optional(),
-  token_endpoint: address.optional(),
-  registration_endpoint: address.optional(),
-  revocation_endpoint: address.optional(),
-  introspection_endpoint: address.optional(),
-  jwks_uri: address.optional(),
+  authorization_endpoint: optionalAddress,
+  token_endpoint: optionalAddress,
+  registration_endpoint: optionalAddress,
+  revocation_endpoint: optionalAddress,
+  introspection_endpoint: optionalAddress,
+  jwks_uri: optionalAddress,
   /** AD FS: the `iss` of its access tokens. */
   access_token_issuer: address.optional().catch(undefined),
   code_challenge_methods_supported: texts,
   token_endpoint_auth_methods_supported: texts,
+  introspection_endpoint_auth_methods_supported: texts,
   grant_types_supported: texts,
   scopes_supported: texts,
   authorization_response_iss_parameter_supported: flag,

@@ -526,6 +526,19 @@ t.test('of an introspected token only "active" is required, and who it is of', a
   t.equal(await verify('sub-without-exp'), undefined, 'a token without exp is asked about again, too')
 })
 
+t.test('reads metadata with nulls, and introspects in the way that they say', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const absent = { registration_endpoint: null, revocation_endpoint: '', authorization_endpoint: null }
+  issuer.metadata = { ...absent, introspection_endpoint_auth_methods_supported: ['client_secret_post'] }
+  const { verify } = setUp(issuer, { introspection: { clientId: 'b', clientSecret: 'CANARY-s' } }, stopped())
+  issuer.opaque.set('opaque', { active: true, aud: HERE, sub: 'alice' })
+  t.equal((await verify('opaque'))?.grant.subject, 'alice')
+  const [asked] = issuer.received.filter(({ path }) => path === '/introspect')
+  t.match(asked?.text, /client_secret=CANARY-s/)
+  t.notMatch(asked?.text, /^authorization$/im)
+  t.ok(await verify(await issuer.token({ aud: HERE })), 'a JWT')
+})
+
 t.test('accepts what providers put into access tokens', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const groups = 'resource_access.mcp.example.com.roles'

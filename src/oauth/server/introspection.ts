@@ -49,7 +49,9 @@ export class Introspection {
       Object.entries(metadata).filter(([, value]) => value !== undefined),
     ) as unknown as AuthorizationServer
     const own = { grant: 'client_credentials', clientSecret } as const
-    const method = configuredMethod(own, metadata.token_endpoint_auth_methods_supported)
+    const methods =
+      metadata.introspection_endpoint_auth_methods_supported ?? metadata.token_endpoint_auth_methods_supported
+    const method = configuredMethod(own, methods)
     const auth = await clientAuthOf({ issuer, how: 'configured', id: clientId, method, since: 0 }, own)
     const known = { client_id: clientId }
     const response = await introspectionRequest(server, known, auth, token, guarded(reach))
