@@ -13,6 +13,7 @@ import { auth } from '../../src/plugins/auth.js'
 import type { Replicas } from '../../src/ports/replicas.js'
 import { Server } from '../../src/upstream/server.js'
 import { HttpTransport } from '../../src/upstream/transport/http.js'
+import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
 import { until } from '../support/eventually.js'
 import { BOTH, LegacyClient } from '../support/legacy-client.js'
@@ -277,6 +278,20 @@ t.test("the session has the server's own id, and goes on when the bridge is star
   t.match(stream.messages, [{ method: 'notifications/tools/list_changed' }])
   t.equal((await send('DELETE', again.url, undefined, headers as never)).status, 200)
   await until(() => server.received.some(({ method }) => method === 'DELETE'), 'the end at the server')
+})
+
+t.test('behind a choice of tools, too, the session goes on at a bridge that has not opened it', async (t) => {
+  const server = await LegacyHttp.start(t, { sessions: true })
+  const settings = { tools: { deny: ['nothing_of_this_name'] } }
+  const first = await startBridge(t, { url: server.url, ...settings })
+  await first.bridge.server.warmUp()
+  const { headers } = await LegacyClient.open(first.url)
+  const again = await startBridge(t, { url: server.url, ...settings })
+  await again.bridge.server.warmUp()
+  const echo = '{"jsonrpc":"2.0","id":5, "method":"tools/call","params":{"name":"echo","arguments":{"n":5}}}'
+  t.match((await post(again.url, echo, headers)).message, { id: 5, result: { structuredContent: { n: 5 } } })
+  t.equal(server.of('tools/call').at(-1)?.body, echo)
+  t.equal(server.of('initialize').length, 1)
 })
 
 t.test('a session that the server does not know is none', async (t) => {
