@@ -76,6 +76,17 @@ t.test('reads a changed file again, and refuses an invalid one with the reason, 
   t.equal((await client.request('ping')).status, 200)
 })
 
+t.test('options that need a restart are named, and are no new configuration by themselves', async (t) => {
+  const { running, write, a, b } = await program(t, 'config.json')
+  const listen = 'http://127.0.0.1:0/mcp'
+  const folder = temporaryFolder(t)
+  write({ mcpServers: { a }, listen, log: { calls: 'none' }, audit: { file: join(folder, 'audit.jsonl') } })
+  await says(running, /"event":"restart_required","options":\["log\.calls","audit"\]/)
+  write({ mcpServers: { a, b }, listen })
+  await says(running, /"event":"config_changed","added":\["b"\]/)
+  t.equal(running.stderr().match(/"event":"config_changed"/g)?.length, 1)
+})
+
 t.test('11.29 reports an added server that is unreachable as unavailable, and a reachable one as ready', async (t) => {
   const { running, write, a, b } = await program(t, 'config.json')
   write({ mcpServers: { a, b, gone: { command: 'no-such-command-here' } } })

@@ -383,7 +383,11 @@ export class Bridge {
       throw error
     }
     const { fresh, gone } = next
-    const changes: ReloadResult = { ...next.changes, options: changedOptions(before, settings), fixed: [...fixed] }
+    const changes: ReloadResult = {
+      ...next.changes,
+      options: changedOptions(before, settings),
+      fixed: changedOptions(picked(before, fixed), picked(wanted, fixed)),
+    }
     next.take()
     this.#settings = settings
     this.#mounts = next
@@ -436,6 +440,10 @@ export class Bridge {
   async #until(deadline: number, reached: () => boolean): Promise<void> {
     while (performance.now() < deadline && !this.#hurried && !reached()) await pause(DRAIN_CHECK)
   }
+}
+
+function picked(settings: Settings, keys: readonly (keyof Settings)[]): object {
+  return Object.fromEntries(keys.map((key) => [key, settings[key]]))
 }
 
 function inWords({ added, changed, removed }: ReloadResult): string {

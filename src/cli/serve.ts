@@ -258,7 +258,9 @@ function reload(
     .reload(settings, (mount, verdict) => report(log, bridge.mounts, mount, verdict))
     .then(
       ({ fixed, ...changes }) => {
-        log.info({ event: 'config_changed', ...changes }, 'configuration changed')
+        // What needs a restart has changed nothing yet.
+        if (changes.options.length > 0 || fixed.length === 0)
+          log.info({ event: 'config_changed', ...changes }, 'configuration changed')
         if (fixed.length > 0) log.warn({ event: 'restart_required', options: fixed }, 'these options need a restart')
         reloaded(true)
       },
