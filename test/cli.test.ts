@@ -45,7 +45,7 @@ t.test('an unreachable server ends the program with the reason', async (t) => {
   )
 })
 
-t.test('R20: on stdio, answers each request while a remote server is down, and serves it later', async (t) => {
+t.test('on stdio, answers each request while a remote server is down, and serves it later', async (t) => {
   const server = await LegacyHttp.start(t)
   const { url } = server
   const startAgain = await server.stop()

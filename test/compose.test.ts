@@ -48,7 +48,7 @@ t.test('every service drops all privileges', async (t) => {
   }
 })
 
-t.test('S9: no service has a secret in its command or its variables', async (t) => {
+t.test('no service has a secret in its command or its variables', async (t) => {
   t.same(plainSecrets(['redis-server', '--requirepass', 'sesame'], { DB_PASSWORD: 'x', DB_URL: 'pg://u:x@db' }), [
     'requirepass',
     'DB_PASSWORD',

@@ -12,7 +12,7 @@ const DISCOVERED =
   '{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}'
 const skip = platform === 'linux' ? false : 'needs ulimit'
 
-t.test('N9: without free file descriptors, one line says so and names the next step', { skip }, async (t) => {
+t.test('without free file descriptors, one line says so and names the next step', { skip }, async (t) => {
   // Each request needs a connection of its own.
   const server = await PlainHttp.start(t, ({ message }, response) =>
     sendText(response, `{"jsonrpc":"2.0","id":${message?.['id']},"result":${DISCOVERED}}`, { connection: 'close' }),

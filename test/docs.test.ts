@@ -33,7 +33,7 @@ function anchorsOf(path: string): Set<string> {
   return new Set([...headings, ...named])
 }
 
-t.test('U8: links between documents lead to files and headings that exist', async (t) => {
+t.test('links between documents lead to files and headings that exist', async (t) => {
   let links = 0
   for (const page of pages) {
     const prose = textOf(page)
@@ -75,7 +75,7 @@ t.test('the tests that run on a second Node.js exist', async (t) => {
     )
 })
 
-t.test('U8: where an unpublished image, chart or package is named, the text says so nearby', async (t) => {
+t.test('where an unpublished image, chart or package is named, the text says so nearby', async (t) => {
   const files = [...pages, join(root, 'config/kubernetes/kustomization.yaml')]
   let places = 0
   for (const page of files) {
@@ -94,7 +94,7 @@ t.test('U8: where an unpublished image, chart or package is named, the text says
   t.ok(places > 3)
 })
 
-t.test('U8: commands in the documents have flags that exist', async (t) => {
+t.test('commands in the documents have flags that exist', async (t) => {
   const commands = pages.flatMap((page) =>
     [...textOf(page).matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
       block

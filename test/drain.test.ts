@@ -134,7 +134,7 @@ t.test('first only reports that it is stopping, and serves new requests', async 
 })
 
 t.test(
-  'U1: from the signal on each answer closes its connection, and idle connections stay open until the delay is over',
+  'from the signal on each answer closes its connection, and idle connections stay open until the delay is over',
   async (t) => {
     const modern = await ModernHttp.start(t)
     const legacy = await LegacyHttp.start(t)
@@ -181,7 +181,7 @@ t.test(
   },
 )
 
-t.test('U1: answers a call that was sent over an open connection while the bridge stops', async (t) => {
+t.test('answers a call that was sent over an open connection while the bridge stops', async (t) => {
   const { program, origin } = await start(t, { a: legacyStdio(t).server }, { drainDelay: 0 })
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.teardown(() => agent.destroy())

@@ -250,7 +250,7 @@ t.test('every value has a comment, and the schema knows it', async (t) => {
   }
 })
 
-t.test('U5: leaves users to OpenShift, for the gateway and its Redis', { skip: noHelm }, async (t) => {
+t.test('leaves users to OpenShift, for the gateway and its Redis', { skip: noHelm }, async (t) => {
   const pods = (values: object) =>
     ofKind(render(t, values).resources, 'Deployment').map(({ spec }) => spec?.template.spec as Pod)
   for (const { securityContext } of pods(openshift))
@@ -258,14 +258,14 @@ t.test('U5: leaves users to OpenShift, for the gateway and its Redis', { skip: n
   t.match(pods(least), [{ securityContext: { runAsUser: 65_532 } }, { securityContext: { runAsUser: 999 } }])
 })
 
-t.test('U5: merges security contexts into the defaults', { skip: noHelm }, async (t) => {
+t.test('merges security contexts into the defaults', { skip: noHelm }, async (t) => {
   const values = { podSecurityContext: { fsGroup: 1_000 }, securityContext: { readOnlyRootFilesystem: false } }
   const { pod, bridge } = understood(t, render(t, { ...least, ...values }))
   t.match(pod.securityContext, { runAsUser: 65_532, fsGroup: 1_000 })
   t.match(bridge.securityContext, { readOnlyRootFilesystem: false, capabilities: { drop: ['ALL'] } })
 })
 
-t.test('U5: adds the configured containers and volumes to a pod', { skip: noHelm }, async (t) => {
+t.test('adds the configured containers and volumes to a pod', { skip: noHelm }, async (t) => {
   const { pod } = understood(t, render(t, everything))
   t.match(pod, {
     containers: [{ name: 'mcp-bridge' }, further('proxy')],
@@ -278,7 +278,7 @@ t.test('U5: adds the configured containers and volumes to a pod', { skip: noHelm
   t.match(redis, everything.redis)
 })
 
-t.test('U5: spreads replicas as configured, by default over zones and nodes', { skip: noHelm }, async (t) => {
+t.test('spreads replicas as configured, by default over zones and nodes', { skip: noHelm }, async (t) => {
   const spread = (values: object) => understood(t, render(t, values)).pod.topologySpreadConstraints
   const labelSelector = { matchLabels: { 'app.kubernetes.io/component': 'gateway' } }
   t.match(spread(least), [
@@ -294,7 +294,7 @@ t.test('U5: spreads replicas as configured, by default over zones and nodes', { 
   t.equal(spread({ ...least, topologySpreadConstraints: [] }), undefined)
 })
 
-t.test('U5: the dashboard is a ConfigMap that the sidecar of Grafana finds', { skip: noHelm }, async (t) => {
+t.test('the dashboard is a ConfigMap that the sidecar of Grafana finds', { skip: noHelm }, async (t) => {
   const found = (values: object) =>
     ofKind(render(t, values).resources, 'ConfigMap').filter(({ data }) => data?.['mcp-bridge.json'])
   t.same(found(least), [], 'only if it is asked for')
@@ -335,7 +335,7 @@ t.test('people sign in with the values of the README, at paths that are routed',
   t.same(prefixes, [['/'], ['/']])
 })
 
-t.test('S9: secrets of identity providers are not for values', { skip: noHelm }, async (t) => {
+t.test('secrets of identity providers are not for values', { skip: noHelm }, async (t) => {
   const [entra] = signIn.config.auth.issuers
   for (const [auth, path] of [
     [
@@ -363,7 +363,7 @@ t.test('a Redis Cluster in "config" replaces "redis.url"', { skip: noHelm }, asy
 })
 
 t.test(
-  'S9: the Redis of the chart accepts only the bridge, and no process has the password',
+  'the Redis of the chart accepts only the bridge, and no process has the password',
   { skip: noHelm || noRedis },
   async (t) => {
     const { resources } = render(t, least)
@@ -415,7 +415,7 @@ t.test(
   },
 )
 
-t.test('S9: refuses secrets in plain text anywhere, unless allowed', { skip: noHelm }, async (t) => {
+t.test('refuses secrets in plain text anywhere, unless allowed', { skip: noHelm }, async (t) => {
   const container = { name: 'proxy', image: 'example/proxy:1.0.0' }
   const values = {
     config: {
@@ -484,7 +484,7 @@ t.test('S9: refuses secrets in plain text anywhere, unless allowed', { skip: noH
   t.equal(whyNot(t, { ...values, secret: { allowLiteral: true } }), undefined)
 })
 
-t.test('S9: references to secrets, and names of secrets, are not secrets', { skip: noHelm }, async (t) => {
+t.test('references to secrets, and names of secrets, are not secrets', { skip: noHelm }, async (t) => {
   const file = (key: string) => `\${file:/run/secrets/mcp-bridge/${key}}`
   const values = {
     config: {
@@ -516,7 +516,7 @@ t.test('S9: references to secrets, and names of secrets, are not secrets', { ski
   t.equal(whyNot(t, values), undefined)
 })
 
-t.test('S9: the notes name allowed plain secrets, and an open admin port', { skip: noHelm }, async (t) => {
+t.test('the notes name allowed plain secrets, and an open admin port', { skip: noHelm }, async (t) => {
   const notes = (values: object) => {
     const args = ['install', RELEASE, CHART, '--dry-run=client', '--namespace', NAMESPACE]
     const { stdout, stderr } = helm(t, args, values)
@@ -537,7 +537,7 @@ t.test('S9: the notes name allowed plain secrets, and an open admin port', { ski
 })
 
 t.test(
-  'S9: a network policy restricts the admin port by default, and callers if there are no tokens',
+  'a network policy restricts the admin port by default, and callers if there are no tokens',
   { skip: noHelm },
   async (t) => {
     const policy = (values: object) =>

@@ -64,7 +64,7 @@ for (const { file, text, mistakes, resources } of manifests) {
     t.same(forbidden(pod), [])
   })
 
-  t.test(`S9: ${file} has no secret in plain text`, async (t) => {
+  t.test(`${file} has no secret in plain text`, async (t) => {
     for (const { name, command = [], args = [], env = [] } of containersOf(pod)) {
       const variables = Object.fromEntries(env.map(({ name, value = '' }) => [name, value]))
       t.same(plainSecrets([...command, ...args], variables), [], name)
@@ -74,7 +74,7 @@ for (const { file, text, mistakes, resources } of manifests) {
         t.same(plainSecrets([], Object.fromEntries(texts(JSON.parse(text)))), [], name)
   })
 
-  t.test(`S9: the admin port of ${file} is restricted`, async (t) => {
+  t.test(`the admin port of ${file} is restricted`, async (t) => {
     const policies = ofKind(resources, 'NetworkPolicy').filter(({ spec }) =>
       Object.entries(spec?.podSelector.matchLabels ?? {}).every(([key, value]) => metadata?.labels?.[key] === value),
     )
@@ -112,7 +112,7 @@ for (const { file, text, mistakes, resources } of manifests) {
     }
   })
 
-  t.test(`U3: only callers with a token, or containers of its pod, can call the bridge of ${file}`, async (t) => {
+  t.test(`only callers with a token, or containers of its pod, can call the bridge of ${file}`, async (t) => {
     const { files } = mounted(pod, bridge, resources, text)
     const env = Object.fromEntries((bridge.env ?? []).map(({ name }) => [name, secret(name)]))
     const command = commandIn(t, bridge.args ?? [], files, env)

@@ -37,7 +37,7 @@ const statuses: [name: string, status: number, headers: Record<string, string>, 
   ['it is down', 503, {}, /try again later/],
 ]
 
-t.test('11.30 prints a refusal over HTTP with the address, the status and what to try', async (t) => {
+t.test('prints a refusal over HTTP with the address, the status and what to try', async (t) => {
   await Promise.all(
     statuses.map(async ([name, status, headers, next]) => {
       const port = await answering(t, status, headers)
@@ -55,7 +55,7 @@ t.test('11.30 prints a refusal over HTTP with the address, the status and what t
   )
 })
 
-t.test('11.30 logs a refusal with the same, for programs', async (t) => {
+t.test('logs a refusal with the same, for programs', async (t) => {
   const port = await answering(t, 404)
   const program = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', '--upstream', `http://127.0.0.1:${port}/mcp`])
   const [line] = await says(program, /^.*server unavailable; retrying.*$/m)
@@ -68,7 +68,7 @@ t.test('11.30 logs a refusal with the same, for programs', async (t) => {
   })
 })
 
-t.test('11.30 a mistake with TLS is one sentence, with the next step', async (t) => {
+t.test('a mistake with TLS is one sentence, with the next step', async (t) => {
   const ca = await makeCa()
   const hour = 3_600_000
   const expired = {
@@ -143,7 +143,7 @@ t.test('11.30 a mistake with TLS is one sentence, with the next step', async (t)
   )
 })
 
-t.test('11.23 gives up a silent server after timeouts.probe, and prints what it waits for', async (t) => {
+t.test('gives up a silent server after timeouts.probe, and prints what it waits for', async (t) => {
   const port = await listening(
     t,
     createTcp((socket) => socket.on('error', () => {})),

@@ -87,7 +87,7 @@ t.test('options that need a restart are named, and are no new configuration by t
   t.equal(running.stderr().match(/"event":"config_changed"/g)?.length, 1)
 })
 
-t.test('11.29 reports an added server that is unreachable as unavailable, and a reachable one as ready', async (t) => {
+t.test('reports an added server that is unreachable as unavailable, and a reachable one as ready', async (t) => {
   const { running, write, a, b } = await program(t, 'config.json')
   write({ mcpServers: { a, b, gone: { command: 'no-such-command-here' } } })
   await says(running, /"event":"server_unavailable","server":"gone","why":".*command not found"/)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { losesHeaders } from '../src/cli/runtime.js'
 
-t.test('H24 recognizes a Node.js that drops headers', async (t) => {
+t.test('recognizes a Node.js that drops headers', async (t) => {
   const rows: [version: string, loses: boolean][] = [
     ['20.19.0', false],
     ['21.7.3', false],

@@ -85,7 +85,7 @@ function stateOf(pid: number): string | undefined {
 }
 
 for (const [line, then] of STARTS)
-  t.test(`N9: \`${line}\` ${then === 'ends' ? 'ends with' : 'outlives'} its terminal`, { skip }, async (t) => {
+  t.test(`\`${line}\` ${then === 'ends' ? 'ends with' : 'outlives'} its terminal`, { skip }, async (t) => {
     const { bridge, write, statusAt, close } = await startBy(t, line)
     await close()
     if (then === 'ends') return until(async () => (await statusAt('/mcp')) === undefined, 'the end of the gateway')
@@ -99,7 +99,7 @@ for (const [line, then] of STARTS)
     t.not(await statusAt('/a/mcp'), undefined)
   })
 
-t.test('N9: a gateway that was stopped (Ctrl-Z) long before ends with its terminal', { skip }, async (t) => {
+t.test('a gateway that was stopped (Ctrl-Z) long before ends with its terminal', { skip }, async (t) => {
   const { terminal, bridge, statusAt, close } = await startBy(t, '$G')
   terminal.child.stdin.write('\u001a')
   await until(() => stateOf(bridge) === 'T', 'the stop')
@@ -109,7 +109,7 @@ t.test('N9: a gateway that was stopped (Ctrl-Z) long before ends with its termin
   await until(async () => (await statusAt('/mcp')) === undefined, 'the end of the gateway')
 })
 
-t.test('N9: without a terminal from the start, SIGHUP reads the configuration again', async (t) => {
+t.test('without a terminal from the start, SIGHUP reads the configuration again', async (t) => {
   const folder = temporaryFolder(t)
   const port = await freePort()
   const file = join(folder, 'config.json')

@@ -36,21 +36,21 @@ async function inTerminal(t: Test, words = '') {
   return { terminal, bridge, origin, answers, write }
 }
 
-t.test('N9: a gateway with a configuration file ends with its terminal', { skip }, async (t) => {
+t.test('a gateway with a configuration file ends with its terminal', { skip }, async (t) => {
   const { terminal, answers } = await inTerminal(t)
   t.ok(await answers())
   terminal.child.kill('SIGKILL')
   await until(async () => !(await answers()), 'the end of the bridge')
 })
 
-t.test('N9: SIGHUP reads the configuration again while the terminal is open', { skip }, async (t) => {
+t.test('SIGHUP reads the configuration again while the terminal is open', { skip }, async (t) => {
   const { terminal, bridge, answers } = await inTerminal(t)
   kill(bridge, 'SIGHUP')
   await until(() => /configuration changed/.test(terminal.stdout()), `the reload (${terminal.stdout()})`)
   t.ok(await answers())
 })
 
-t.test('N9: a gateway that was detached from its terminal outlives it', { skip }, async (t) => {
+t.test('a gateway that was detached from its terminal outlives it', { skip }, async (t) => {
   const { terminal, bridge, origin, write } = await inTerminal(t, 'setsid --wait')
   terminal.child.kill('SIGKILL')
   await terminal.ended

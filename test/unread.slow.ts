@@ -62,31 +62,31 @@ async function serves(t: Test, { child, stdio, answers, write, ended }: Front): 
   t.throws(() => process.kill(Number(stdio.pids()[0]), 0), { code: 'ESRCH' })
 }
 
-t.test(`H8 with an unread log, ${CALLS} calls are answered, and the program exits`, async (t) => {
+t.test(`with an unread log, ${CALLS} calls are answered, and the program exits`, async (t) => {
   const one = front(t, 'pipe')
   // Nothing is read from it, and it stays open.
   one.child.stderr?.pause()
   await serves(t, one)
 })
 
-t.test('H8 a reader of the log that has gone does not affect calls', async (t) => {
+t.test('a reader of the log that has gone does not affect calls', async (t) => {
   const one = front(t, 'pipe')
   one.child.stderr?.destroy()
   await serves(t, one)
 })
 
-t.test('H8 with a full disk for the log, the bridge starts, answers and exits', async (t) => {
+t.test('with a full disk for the log, the bridge starts, answers and exits', async (t) => {
   await serves(t, front(t, openSync('/dev/full', 'w')))
 })
 
-t.test('H8 a command prints its result although the rest cannot be read', async (t) => {
+t.test('a command prints its result although the rest cannot be read', async (t) => {
   const child = spawn(execPath, [main, 'probe', 'http://127.0.0.1:9/mcp'], {
     stdio: ['ignore', 'pipe', openSync('/dev/full', 'w')],
   })
   t.equal(await new Promise((resolve) => child.once('exit', resolve)), 1)
 })
 
-t.test('H22 a client that closes its end of stdout ends the bridge, and the server with it', async (t) => {
+t.test('a client that closes its end of stdout ends the bridge, and the server with it', async (t) => {
   const one = front(t, 'pipe')
   let log = ''
   one.child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
@@ -103,7 +103,7 @@ t.test('H22 a client that closes its end of stdout ends the bridge, and the serv
   t.throws(() => process.kill(Number(one.stdio.pids()[0]), 0), { code: 'ESRCH' })
 })
 
-t.test('H22 a command whose reader has gone reports no error', async (t) => {
+t.test('a command whose reader has gone reports no error', async (t) => {
   const child = spawn(execPath, [main, '--help'], { stdio: ['ignore', 'pipe', 'pipe'] })
   child.stdout.destroy()
   let said = ''
@@ -114,7 +114,7 @@ t.test('H22 a command whose reader has gone reports no error', async (t) => {
   t.equal(said, '')
 })
 
-t.test('11.26 requests are answered after the end of the input, by a server of either kind', async (t) => {
+t.test('requests are answered after the end of the input, by a server of either kind', async (t) => {
   const initialize = JSON.stringify({
     jsonrpc: '2.0',
     id: 1,
@@ -140,7 +140,7 @@ t.test('11.26 requests are answered after the end of the input, by a server of e
   }
 })
 
-t.test('11.26 a signal after the end of the input does not wait for running calls', async (t) => {
+t.test('a signal after the end of the input does not wait for running calls', async (t) => {
   const { command, args } = legacyStdio(t).server
   const program = startProgram(t, ['--listen', 'stdio', '--', command, ...args])
   program.child.stdin.write(request(1, 'tools/list'))
@@ -150,7 +150,7 @@ t.test('11.26 a signal after the end of the input does not wait for running call
   t.equal(await program.ended, 0)
 })
 
-t.test('11.28 with a JSON log, the last line is JSON, too', async (t) => {
+t.test('with a JSON log, the last line is JSON, too', async (t) => {
   const cases: [args: string[], code: number, said: object][] = [
     [['--upstraem', 'x'], 2, { level: 60, event: 'command_line_invalid', why: /unknown flag --upstraem/ }],
     [
@@ -183,12 +183,12 @@ t.test('11.28 with a JSON log, the last line is JSON, too', async (t) => {
   )
 })
 
-t.test('11.28 commands for people print it in words', async (t) => {
+t.test('commands for people print it in words', async (t) => {
   const ended = await run(t, ['probe'])
   t.match(ended.stderr, /^mcp-bridge: probe needs a server/)
 })
 
-t.test('H20 the names of calls are truncated in the log and in the answer', async (t) => {
+t.test('the names of calls are truncated in the log and in the answer', async (t) => {
   const http = await LegacyHttp.start(t)
   const program = startProgram(t, ['--listen', 'stdio', '--upstream', http.url])
   program.child.stdin.write(request(1, `tasks/${'x'.repeat(3_900_000)}`))

@@ -19,7 +19,7 @@ const NAMES = ['first', 'second', 'third']
 /** A list waits so long for a program that has not started: no test waits for the end of it. */
 const GROUPS = { prefixed: { wait: 100 }, bare: { prefix: 'never', resources: 'as-is', wait: 100 } }
 
-t.test('7.2: programs that start in another order are listed in the same order, and get the same calls', async (t) => {
+t.test('programs that start in another order are listed in the same order, and get the same calls', async (t) => {
   const seen: unknown[] = []
   for (const order of [NAMES, ['third', 'second', 'first'], ['second', 'third', 'first']]) {
     const folder = temporaryFolder(t)

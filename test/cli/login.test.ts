@@ -7,7 +7,7 @@ import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { ModernHttp } from '../support/modern-http.js'
 import { startSdkV1 } from '../support/sdk-v1.js'
 
-t.test('U2: login at a server without a sign-in explains that, and exits with 1', async (t) => {
+t.test('login at a server without a sign-in explains that, and exits with 1', async (t) => {
   const legacy = await startSdkV1(t, (server) => {
     server.registerTool('greet', { description: 'Greets.' }, () => ({ content: [{ type: 'text', text: 'Hello' }] }))
   })
@@ -33,7 +33,7 @@ t.test('U2: login at a server without a sign-in explains that, and exits with 1'
   }
 })
 
-t.test('U2: reports a declined sign-in, even if the server answers without one', async (t) => {
+t.test('reports a declined sign-in, even if the server answers without one', async (t) => {
   const declined = new Fault('signInRefused', 'Signing in was declined')
   const account = { login: () => Promise.reject(declined), paste: async () => false }
   const accounts = { settings: {}, of: () => account }

@@ -73,7 +73,7 @@ const ARGUMENTS: [argv: string[], said: string][] = [
   [['--log-level', 'verbose', ADDRESS], 'did you mean "debug"?'],
 ]
 
-t.test('U2: each mistake on the command line names the next step', async (t) => {
+t.test('each mistake on the command line names the next step', async (t) => {
   for (const [argv, said] of ARGUMENTS) {
     const found = saidOf(argv)
     t.ok(found.includes(said), argv.join(' '), { found, said })
@@ -81,11 +81,11 @@ t.test('U2: each mistake on the command line names the next step', async (t) => 
   }
 })
 
-t.test('U2: flags after -- belong to the program', async (t) => {
+t.test('flags after -- belong to the program', async (t) => {
   t.match(parseCommand(['--', 'sh', '--listen', 'x'], {}), { kind: 'run' })
 })
 
-t.test('U2: recognizes flags of supergateway, mcp-proxy and mcp-remote in each spelling', async (t) => {
+t.test('recognizes flags of supergateway, mcp-proxy and mcp-remote in each spelling', async (t) => {
   for (const flag of ['logLevel', 'log-level', 'loglevel']) t.match(insteadOf(flag, 'none'), /write --log-level silent/)
   const flags = {
     supergateway: ['stdio', 'sse', 'streamableHttp', 'outputTransport', 'baseUrl', 'ssePath', 'messagePath', 'cors'],
@@ -104,7 +104,7 @@ function checkOf(t: Test, content: string | Buffer | object, name = 'mcp.json') 
   return { code, said: said.replaceAll(file, name) }
 }
 
-t.test('U2: check reports every mistake of a file, and no valid part', async (t) => {
+t.test('check reports every mistake of a file, and no valid part', async (t) => {
   const { code, said } = checkOf(t, {
     mcpServer: {
       a: { cmd: 'x', args: 'y' },
@@ -170,7 +170,7 @@ const FILES: [name: string, content: string | Buffer | object, said: string][] =
   ],
 ]
 
-t.test('U2: each mistake in a file names the next step, without repeating the value', async (t) => {
+t.test('each mistake in a file names the next step, without repeating the value', async (t) => {
   for (const [name, content, said] of FILES) {
     const found = checkOf(t, content)
     t.equal(found.code, 78, name)
@@ -179,12 +179,12 @@ t.test('U2: each mistake in a file names the next step, without repeating the va
   }
 })
 
-t.test('U2: reports all syntax errors of a text, each with its line', async (t) => {
+t.test('reports all syntax errors of a text, each with its line', async (t) => {
   const { said } = checkOf(t, `{\n"mcpServers": {\n"a": {"command": 'x'}\n"b": {"command": "y"}\n}\n# hi\n}`)
   t.match(said, /in double quotes at line 3.*\n.*a comma is missing at line 4.*\n.*begin with \/\/ at line 6/)
 })
 
-t.test('U2: quotes the reason from the output of npm, not the path of its log', async (t) => {
+t.test('quotes the reason from the output of npm, not the path of its log', async (t) => {
   const lines = [
     'npm error code E404',
     'npm error 404 Not Found - GET https://registry.example/no-such - Not found',
@@ -203,7 +203,7 @@ const FAILURES: [message: string, next: RegExp][] = [
   ['The server answered with HTTP 200 and text/html instead of a message', /most servers are at \/mcp/],
 ]
 
-t.test('U2: a server that cannot be used gets the next step of docs/troubleshooting.md', async (t) => {
+t.test('a server that cannot be used gets the next step of docs/troubleshooting.md', async (t) => {
   for (const [message, next] of FAILURES) {
     const shown = cliErrorOf(openingFault(new ChannelError(message), 'x'), { probing: true })
     t.match(inWords(shown), next)

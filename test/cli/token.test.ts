@@ -25,7 +25,7 @@ const saidOf = (argv: readonly string[], env = {}) => {
 }
 
 t.test(
-  'U3: --token names a variable and --token-file a file, and one of them is enough to listen everywhere',
+  '--token names a variable and --token-file a file, and one of them is enough to listen everywhere',
   async (t) => {
     const file = temporaryFile(t, 'token', `${SECRET}\n`)
     const expected = { tokens: { client: SECRET } }
@@ -42,7 +42,7 @@ t.test(
   },
 )
 
-t.test('U3: errors about a token do not contain the token', async (t) => {
+t.test('errors about a token do not contain the token', async (t) => {
   const cases: [argv: string[], said: RegExp, env?: object][] = [
     [['--token', SECRET], /--token needs a variable, as in --token '\$\{TOKEN\}' with single quotes, or --token-file/],
     [['--token', '${TOKEN}'], /--token the environment variable TOKEN is not set/],
@@ -58,7 +58,7 @@ t.test('U3: errors about a token do not contain the token', async (t) => {
   }
 })
 
-t.test('U3: callers need the token', async (t) => {
+t.test('callers need the token', async (t) => {
   const { command, args } = legacyStdio(t).server
   const flags = ['--listen', 'http://127.0.0.1:0/mcp', '--token', '${TOKEN_OF_TEST}', '--log-format', 'json']
   const program = startProgram(t, [...flags, command, ...args], { TOKEN_OF_TEST: SECRET })
@@ -69,7 +69,7 @@ t.test('U3: callers need the token', async (t) => {
   t.notMatch(program.stderr(), /canary/)
 })
 
-t.test('U3: samples for Docker require a token', async (t) => {
+t.test('samples for Docker require a token', async (t) => {
   for (const name of ['README.md', 'docs/operations.md']) {
     const text = readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
     const samples = [...text.matchAll(/^```\w*\n(.*?)^```$/gms)].map(([, sample = '']) => sample)

@@ -160,7 +160,7 @@ for (const [id, { file, after, together }] of Object.entries(CASES)) {
   const text = readFileSync(new globalThis.URL(`../fixtures/wrap/${file}`, import.meta.url), 'utf8')
   const entries = entriesIn(text, layout)
 
-  t.test(`U6: wraps a file of ${client.program}, and unwraps it byte for byte`, async (t) => {
+  t.test(`wraps a file of ${client.program}, and unwraps it byte for byte`, async (t) => {
     const plan = wrapped(text, layout, entries, LAUNCHER)
     const now = entriesIn(plan.text, layout)
     for (const { name, own, entry } of now) {
@@ -190,7 +190,7 @@ for (const [id, { file, after, together }] of Object.entries(CASES)) {
     t.same(alone?.own, first?.own, 'a program without a backup')
   })
 
-  t.test(`U6: wraps the servers of a file of ${client.program} together, and unwraps them`, async (t) => {
+  t.test(`wraps the servers of a file of ${client.program} together, and unwraps them`, async (t) => {
     const joining = { layout, launcher: LAUNCHER, configPath: '/c.mcp-bridge.json', config: undefined }
     const plan = joined(text, joining)
     t.same(

@@ -211,7 +211,7 @@ t.test('keeps flags added to a wrapped entry, and still unwraps it', async (t) =
   t.same(entryOf('cursor', unwrap('cursor', now, text).text, 'a'), { command: 'x', args: ['--', '--listen', 'stdio'] })
 })
 
-t.test('S7: leaves entries of an unexpected shape unchanged, with a reason', async (t) => {
+t.test('leaves entries of an unexpected shape unchanged, with a reason', async (t) => {
   const url = 'https://x.example/mcp'
   const cases: [entry: unknown, why: RegExp][] = [
     [{ command: 'x', args: 'y' }, /^its "args" is not a list$/],
@@ -243,7 +243,7 @@ t.test('S7: leaves entries of an unexpected shape unchanged, with a reason', asy
   }
 })
 
-t.test('S7: wraps a header whose name looks like a flag', async (t) => {
+t.test('wraps a header whose name looks like a flag', async (t) => {
   const text = JSON.stringify({
     mcpServers: { a: { url: 'https://x.example/mcp', headers: { '--upstream': 'secret' } } },
   })
@@ -256,7 +256,7 @@ t.test('S7: wraps a header whose name looks like a flag', async (t) => {
   t.equal(unwrap('cursor', now, text).text, text)
 })
 
-t.test('S7: recognizes a wrapped entry with flags and values as separate arguments', async (t) => {
+t.test('recognizes a wrapped entry with flags and values as separate arguments', async (t) => {
   const text = JSON.stringify({ mcpServers: { a: { url: 'https://x.example/mcp', headers: { 'X-A': '1' } } } })
   const before = wrap('cursor', text).text.replace('--header-env=', '--header-env","')
   t.equal(wrap('cursor', before).text, before)

@@ -31,7 +31,7 @@ function inPlaceOf(args: string[], env?: Record<string, string>) {
   return { flags: entry.args.slice(5), env: entry.env as Record<string, string>, entry }
 }
 
-t.test('U6: recognizes mcp-remote, however it is started', async (t) => {
+t.test('recognizes mcp-remote, however it is started', async (t) => {
   const lines = [
     'npx mcp-remote URL',
     'npx -y mcp-remote@latest URL',
@@ -70,7 +70,7 @@ t.test('U6: recognizes mcp-remote, however it is started', async (t) => {
   for (const line of others) t.equal(remoteIn(line.replace('URL', URL).split(' ')), undefined, line)
 })
 
-t.test('U6: replaces mcp-remote, and translates its flags', async (t) => {
+t.test('replaces mcp-remote, and translates its flags', async (t) => {
   const cases: [given: string, flags: string[]][] = [
     ['', []],
     ['3334', ['--callback-port=3334']],
@@ -119,7 +119,7 @@ t.test('U6: replaces mcp-remote, and translates its flags', async (t) => {
   })
 })
 
-t.test('U6: keeps headers of mcp-remote, but not in arguments', async (t) => {
+t.test('keeps headers of mcp-remote, but not in arguments', async (t) => {
   const own = { TOKEN: 'secret', HTTPS_PROXY: 'http://proxy' }
   const headers = [
     ...['--header', 'X-Literal: my secret', '--header', 'X-Tight:tight', '--header', 'X-Whole:${TOKEN}'],
@@ -147,7 +147,7 @@ t.test('U6: keeps headers of mcp-remote, but not in arguments', async (t) => {
   })
 })
 
-t.test('U6: leaves entries with untranslatable flags unchanged, with the flag and the reason', async (t) => {
+t.test('leaves entries with untranslatable flags unchanged, with the flag and the reason', async (t) => {
   const cases: [args: string[], why: RegExp][] = [
     [
       ['--header-file', '/h'],
@@ -179,7 +179,7 @@ t.test('U6: leaves entries with untranslatable flags unchanged, with the flag an
   }
 })
 
-t.test('U6: unwraps an entry of mcp-remote byte for byte, or with later changes', async (t) => {
+t.test('unwraps an entry of mcp-remote byte for byte, or with later changes', async (t) => {
   const entries = [
     { command: 'npx', args: ['mcp-remote', URL, '--header', 'X-A: secret'], env: { A: '1' }, disabled: false },
     { args: ['-y', 'mcp-remote', URL, '--header', 'X-A: secret'], command: 'npx' },
@@ -201,7 +201,7 @@ t.test('U6: unwraps an entry of mcp-remote byte for byte, or with later changes'
   }
 })
 
-t.test('U6: recognizes other proxies, only for servers with an address', async (t) => {
+t.test('recognizes other proxies, only for servers with an address', async (t) => {
   const cases: [line: string, env: Record<string, string>, url: string, flags: string[]][] = [
     ['npx -y supergateway --sse URL', {}, `sse+${URL}`, []],
     [
@@ -235,7 +235,7 @@ t.test('U6: recognizes other proxies, only for servers with an address', async (
   }
 })
 
-t.test('U6: wrap --together moves the server of mcp-remote, with all its arguments', async (t) => {
+t.test('wrap --together moves the server of mcp-remote, with all its arguments', async (t) => {
   const cases: [entry: object, server: object | RegExp][] = [
     [
       {
@@ -286,7 +286,7 @@ t.test('U6: wrap --together moves the server of mcp-remote, with all its argumen
   }
 })
 
-t.test('U6: a dry run prints no secret of a proxy', async (t) => {
+t.test('a dry run prints no secret of a proxy', async (t) => {
   const secrets = [
     ['npx', 'mcp-remote', `${URL}?key=hidden`, '--header', 'Authorization: Bearer hidden'],
     ['npx', 'mcp-remote', URL, '9000', '--static-oauth-client-info', '{"client_id":"a","client_secret":"hidden"}'],
@@ -300,7 +300,7 @@ t.test('U6: a dry run prints no secret of a proxy', async (t) => {
   }
 })
 
-t.test('U6: calls the server of mcp-remote through the bridge, with its headers', async (t) => {
+t.test('calls the server of mcp-remote through the bridge, with its headers', async (t) => {
   const url = await startSdkV1(t, (server) => {
     server.registerTool('whoami', {}, (extra) => ({
       content: [{ type: 'text', text: String(extra.requestInfo?.headers['authorization']) }],

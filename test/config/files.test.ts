@@ -54,7 +54,7 @@ const checked: [file: string, code: number, said: RegExp[]][] = [
   ['codex/.codex/config.toml', 0, [/2 servers, in the format of Codex/, /toml:4:1 .*enabled_tools is not known/]],
 ]
 
-t.test('11.34 check names the program of a file, ignored keys and warnings', async (t) => {
+t.test('check names the program of a file, ignored keys and warnings', async (t) => {
   for (const [file, code, said] of checked) {
     const ended = check(fixtures + file, { env: ELSEWHERE })
     t.equal(ended.code, code, file)
@@ -62,7 +62,7 @@ t.test('11.34 check names the program of a file, ignored keys and warnings', asy
   }
 })
 
-t.test('11.34 check --offline requires nothing of the machine, and is as strict otherwise', async (t) => {
+t.test('check --offline requires nothing of the machine, and is as strict otherwise', async (t) => {
   const config = {
     mcpServers: {
       a: { url: '${ADDRESS_OF_A}', headers: { Authorization: 'Bearer ${file:/run/secrets/canary}' } },
@@ -104,21 +104,21 @@ t.test('11.34 check --offline requires nothing of the machine, and is as strict 
 
 const broken: [name: string, file: string, content: unknown, code: number, said: RegExp][] = [
   [
-    '11.44 a numeric header',
+    'a numeric header',
     'mcp.json',
     { mcpServers: { a: { url: 'https://x.example/mcp', headers: { 'x-version': 2 } } } },
     78,
     /mcp\.json:6:22 mcpServers\.a\.headers\.x-version has to be a string, not a number: put it in quotes$/m,
   ],
   [
-    '11.44 a number where a list is meant',
+    'a number where a list is meant',
     'mcp.json',
     { mcpServers: { a: { command: 'x', args: 7 } } },
     78,
     /mcpServers\.a\.args has to be a list \(an array\), not a number: as in \["-y", "some-server"\]$/m,
   ],
   [
-    '11.34 a variable that is missing in a disabled entry and in a key that means nothing',
+    'a variable that is missing in a disabled entry and in a key that means nothing',
     'mcp.json',
     {
       mcpServers: {
@@ -130,49 +130,49 @@ const broken: [name: string, file: string, content: unknown, code: number, said:
     /is valid: 1 server\./,
   ],
   [
-    '11.34 all servers disabled',
+    'all servers disabled',
     'mcp.json',
     { mcpServers: { b: { command: 'x', disabled: true } } },
     78,
     /mcpServers has no enabled server/,
   ],
   [
-    '11.34 a folder of a project where there is none',
+    'a folder of a project where there is none',
     'mcp.json',
     { mcpServers: { a: { command: 'x', args: ['${workspaceFolder}/y'] } } },
     78,
     /args\.0 \$\{workspaceFolder\} is known to editors only: write its value/,
   ],
   [
-    '11.34 what is hardly meant',
+    'what is hardly meant',
     'mcp.json',
     { mcpServers: { a: { command: 'npx -y thing', args: ['~/data', '--key=YOUR_API_KEY'] } } },
     0,
     /Probably mistakes:[\s\S]*args\.0 contains "~"[\s\S]*args\.1 looks like a placeholder[\s\S]*command contains a space/,
   ],
   [
-    '11.34 a path with single backslashes, which JSON reads as control characters',
+    'a path with single backslashes, which JSON reads as control characters',
     'mcp.json',
     '{"mcpServers":{"a":{"command":"C:\\new\\tools\\run.exe","args":["--dir=C:\\temp"]}}}',
     0,
     /Probably mistakes:\n.*command contains a tab or line break: write each backslash.*\n.*args\.0 contains a tab.*\n$/,
   ],
   [
-    '11.34 a path with a space is no suspicion',
+    'a path with a space is no suspicion',
     'mcp.json',
     { mcpServers: { a: { command: 'C:\\Program Files\\nodejs\\node.exe', args: ['a~b'] } } },
     0,
     /is valid: 1 server\.\n$/,
   ],
   [
-    '11.24 a mistake in the file',
+    'a mistake in the file',
     'mcp.json',
     '{\n  "mcpServers": {\n  }\n  "x": 1\n}',
     78,
     /a comma is missing at line 4, column 3/,
   ],
   [
-    '11.24 a slip in an option, where it stands',
+    'a slip in an option, where it stands',
     'mcp.json',
     { mcpServers: { a: { command: 'x' } }, timeouts: { cal: 1 } },
     78,
@@ -180,7 +180,7 @@ const broken: [name: string, file: string, content: unknown, code: number, said:
   ],
 ]
 
-t.test('11.24 check accepts the same syntax as editors, and names the place of each mistake', async (t) => {
+t.test('check accepts the same syntax as editors, and names the place of each mistake', async (t) => {
   for (const [name, file, content, code, said] of broken) {
     const ended = check(fileWith(t, content, file))
     t.equal(ended.code, code, name)
@@ -188,7 +188,7 @@ t.test('11.24 check accepts the same syntax as editors, and names the place of e
   }
 })
 
-t.test('11.24 serves a VS Code file with comments, inputs and its own names', async (t) => {
+t.test('serves a VS Code file with comments, inputs and its own names', async (t) => {
   const { server } = legacyStdio(t)
   const text = `\uFEFF{
     // Mine.
@@ -208,7 +208,7 @@ t.test('11.24 serves a VS Code file with comments, inputs and its own names', as
   await says(chosen, /"event":"server_ready"/)
 })
 
-t.test('11.34 discover reads the same formats', async (t) => {
+t.test('discover reads the same formats', async (t) => {
   const folder = temporaryFolder(t)
   const env = { XDG_CONFIG_HOME: folder, HOME: folder }
   const { server } = legacyStdio(t)

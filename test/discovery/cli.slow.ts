@@ -58,7 +58,7 @@ t.test('discover prints what it finds, as text and as JSON', async (t) => {
   })
 })
 
-t.test('11.31 with an empty HOME, the trust store is not beside the current folder', async (t) => {
+t.test('with an empty HOME, the trust store is not beside the current folder', async (t) => {
   const listed = await runProgram(t, ['trust', 'list'], { HOME: '', XDG_CONFIG_HOME: '' })
   t.match(listed.stdout, /\(\/.*\/mcp-bridge\/trust\.json\)|\d/)
   t.notMatch(listed.stdout, /\(\.config/)

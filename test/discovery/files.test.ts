@@ -134,7 +134,7 @@ t.test('a broken file spoils no other', async (t) => {
   t.match((await find(t, { 'large.json': largest })).findings, [{ name: 'good' }])
 })
 
-t.test('S2: does not wait for a FIFO in the place of a file', async (t) => {
+t.test('does not wait for a FIFO in the place of a file', async (t) => {
   const folder = t.testdir({})
   const path = join(folder, 'mcp.json')
   execFileSync('mkfifo', [path])

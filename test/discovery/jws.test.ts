@@ -72,7 +72,7 @@ t.test('reads keys from PEM and from JWK, with the same id', async (t) => {
   }
 })
 
-t.test('R4: ignores a byte order mark before a key, which hides no private key', async (t) => {
+t.test('ignores a byte order mark before a key, which hides no private key', async (t) => {
   const spki = { type: 'spki', format: 'pem' } as const
   const pkcs8 = { type: 'pkcs8', format: 'pem' } as const
   const { key, pair } = ed

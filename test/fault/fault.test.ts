@@ -41,7 +41,7 @@ t.test('an unexpected error is a fault of the bridge, and opaque', async (t) => 
   t.equal(Fault.from(known), known)
 })
 
-t.test('R9: the data of every fault is valid JSON, whatever its members', async (t) => {
+t.test('the data of every fault is valid JSON, whatever its members', async (t) => {
   const names = Object.keys(faults) as FaultName[]
   const members = fc.dictionary(fc.string(), fc.option(fc.jsonValue(), { nil: undefined }))
   const seconds = fc.option(fc.double({ min: 0 }), { nil: undefined })

@@ -49,7 +49,7 @@ async function use({ ask }: Asker, name: string, args: object = {}): Promise<str
   return (result['content'] as { text?: string }[]).map(({ text = '' }) => text).join('\n')
 }
 
-t.test('R13: with "single", several clients use one browser of Playwright at once', { skip: problem }, async (t) => {
+t.test('with "single", several clients use one browser of Playwright at once', { skip: problem }, async (t) => {
   const { site, url } = await start(t, ['--process', 'single'])
   const clients = [await legacyClient(t, url), await legacyClient(t, url), await modernClient(t, url)]
   const opened = await Promise.all(
@@ -66,7 +66,7 @@ t.test('R13: with "single", several clients use one browser of Playwright at onc
   }
 })
 
-t.test('R13: without "single", the second client gets no browser', { skip: problem }, async (t) => {
+t.test('without "single", the second client gets no browser', { skip: problem }, async (t) => {
   const { site, url } = await start(t, [])
   const [first, second] = [await legacyClient(t, url), await legacyClient(t, url)]
   t.match(await use(first, 'browser_navigate', { url: `${site}/one` }), /one/)

@@ -12,7 +12,7 @@ const BY: FileChange = {
   ],
 }
 
-t.test('U6: replaces a pair in place, whatever the form of the tables around it', async (t) => {
+t.test('replaces a pair in place, whatever the form of the tables around it', async (t) => {
   const cases: [before: string, after: string][] = [
     ['[s.a]\nurl = "u" # c\n', '[s.a]\ncommand = "x"\nargs = ARGS # c\n'],
     ['[s.a]\r\n  url = "u"\r\nk = 1\r\n', '[s.a]\r\n  command = "x"\r\n  args = ARGS\r\nk = 1\r\n'],
@@ -27,7 +27,7 @@ t.test('U6: replaces a pair in place, whatever the form of the tables around it'
     t.equal(editableToml(before).changed(KEYS, [BY]), after.replace('ARGS', args), before)
 })
 
-t.test('U6: removes members with their line or comma, and tables with the blank lines before them', async (t) => {
+t.test('removes members with their line or comma, and tables with the blank lines before them', async (t) => {
   const cases: [before: string, after: string][] = [
     ['[s.a]\nk = 1\nurl = "u"\n', '[s.a]\nk = 1\n'],
     ['[s.a]\nurl = "u" # stays\nk = 1\n', '[s.a]\n # stays\nk = 1\n'],
@@ -40,7 +40,7 @@ t.test('U6: removes members with their line or comma, and tables with the blank 
     t.equal(editableToml(before).changed(KEYS, [{ key: 'url', by: [] }]), after, before)
 })
 
-t.test('U6: inserts strings before the elements of a list', async (t) => {
+t.test('inserts strings before the elements of a list', async (t) => {
   const cases: [before: string, after: string][] = [
     ['[s.a]\nargs = []', '[s.a]\nargs = ["x", "y"]'],
     ["[s.a]\nargs = ['z']", '[s.a]\nargs = ["x", "y", \'z\']'],
@@ -50,7 +50,7 @@ t.test('U6: inserts strings before the elements of a list', async (t) => {
     t.equal(editableToml(before).changed(KEYS, [{ key: 'args', before: ['x', 'y'] }]), after, before)
 })
 
-t.test('U6: replaces a table of several parts by others, and restores it', async (t) => {
+t.test('replaces a table of several parts by others, and restores it', async (t) => {
   const before = '# 1\n[s.a]\nk = 1\n\n[s.a.env]\nE = "e" # 2\n\n[t]\nx = 1979-05-27\n'
   const file = editableToml(before)
   const after = file.changed(['s'], [{ key: 'a', by: [['b c', { command: 'x', env: { A: '1' } }]] }])
@@ -60,7 +60,7 @@ t.test('U6: replaces a table of several parts by others, and restores it', async
   t.equal(editableToml(again).restored(['s', 'none'], file), again)
 })
 
-t.test('U6: leaves what it cannot change', async (t) => {
+t.test('leaves what it cannot change', async (t) => {
   const cases: [text: string, change: FileChange][] = [
     ['[s.a]\nk = 1', BY],
     ['[[s.a]]\nurl = "u"', BY],

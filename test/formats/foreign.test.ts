@@ -10,7 +10,7 @@ import { temporaryFolder } from '../support/folder.js'
 const read = (text: unknown, path = '/x/mcp.json') =>
   readConfigFile(typeof text === 'string' ? text : JSON.stringify(text), { path, home: '/home/ada', options: OPTIONS })
 
-t.test('U7: members that are null or empty are absent', async (t) => {
+t.test('members that are null or empty are absent', async (t) => {
   const empty = { url: '', serverUrl: null, cwd: '', headers: null, type: '', env: { A: null, B: '' }, args: null }
   t.same(read({ mcpServers: { a: { command: 'x', ...empty } } }).servers, { a: { command: 'x', env: { B: '' } } })
   const none = { command: '', args: null, env: null, cwd: null, oauth: null, headers: { A: null } }
@@ -25,7 +25,7 @@ t.test('U7: members that are null or empty are absent', async (t) => {
   t.match(check(file), { code: 0, said: /is valid: 2 servers/ })
 })
 
-t.test('U7: an entry in which everything is empty is no server', async (t) => {
+t.test('an entry in which everything is empty is no server', async (t) => {
   const file = join(temporaryFolder(t), 'mcp.json')
   writeFileSync(file, JSON.stringify({ mcpServers: { a: { command: '', url: null } } }))
   t.match(check(file), { code: 78, said: /mcpServers\.a has to have either "command" .* or "url"/ })
@@ -43,7 +43,7 @@ const OFF: object[] = [
 ]
 const ON: object[] = [{ isActive: true }, { enabled: true }, { disabled: false }, { isActive: null }, {}]
 
-t.test("U7: does not start a server that is disabled in another program's file", async (t) => {
+t.test("does not start a server that is disabled in another program's file", async (t) => {
   const paths = ['/x/mcp.json', '/x/.cursor/mcp.json', '/x/mcp_config.json', '/x/claude_desktop_config.json']
   for (const path of paths) {
     for (const own of OFF)
@@ -59,7 +59,7 @@ t.test("U7: does not start a server that is disabled in another program's file",
   }
 })
 
-t.test('U7: reports a duplicate name, with the place of the one that counts', async (t) => {
+t.test('reports a duplicate name, with the place of the one that counts', async (t) => {
   const text = `{\n "mcpServers": {\n  "a": { "command": "x" },\n  "a": { "command": "y", "env": {}, "env": {} }\n }\n}`
   const file = read(text)
   t.match(file.servers, { a: { command: 'y' } })

@@ -112,7 +112,7 @@ const fixtures: [path: string, program: string, servers: object, notes: RegExp[]
 ]
 
 for (const [path, program, servers, notes] of fixtures) {
-  t.test(`11.34 reads the file of ${program}, and reports what it has beside its servers`, async (t) => {
+  t.test(`reads the file of ${program}, and reports what it has beside its servers`, async (t) => {
     const file = readFixture(path)
     t.equal(file.program, program)
     t.match(file.servers, servers)
@@ -126,7 +126,7 @@ for (const [path, program, servers, notes] of fixtures) {
   })
 }
 
-t.test('11.34 recognizes the program of a file by its keys, wherever it is', async (t) => {
+t.test('recognizes the program of a file by its keys, wherever it is', async (t) => {
   const entry = { command: 'x' }
   const cases: [file: object, program: string | undefined][] = [
     [{ mcpServers: { a: entry } }, undefined],
@@ -146,7 +146,7 @@ t.test('11.34 recognizes the program of a file by its keys, wherever it is', asy
   t.equal(read({ mcp: { allowed: [] } }).servers, undefined, 'settings without servers')
 })
 
-t.test('11.34 options of mcp-bridge may stand beside the servers, and similar keys are reported', async (t) => {
+t.test('options of mcp-bridge may stand beside the servers, and similar keys are reported', async (t) => {
   const servers = { a: { command: 'x' } }
   t.same(read({ mcpServers: servers, listen: 'stdio' }).options, { listen: 'stdio' })
   t.same(read({ servers, inputs: [], listen: 'stdio' }).options, { listen: 'stdio' })
@@ -155,7 +155,7 @@ t.test('11.34 options of mcp-bridge may stand beside the servers, and similar ke
   t.same(read({ mcpServers: servers, globalShortcut: '' }).options, {})
 })
 
-t.test('11.34 names that are invalid in an address are replaced by valid, unique ones', async (t) => {
+t.test('names that are invalid in an address are replaced by valid, unique ones', async (t) => {
   const names = ['a b', 'a/b', 'a-b', '@scope/x', '', '__proto__', 'é', 'constructor']
   const file = read(`{"mcpServers": {${names.map((name) => `${JSON.stringify(name)}: {"command": "x"}`).join(', ')}}}`)
   const served = Object.keys(file.servers ?? {})
@@ -175,7 +175,7 @@ const broken: [name: string, text: string, said: string][] = [
   ['more than one value', '{} canary', 'an invalid word at line 1, column 4'],
 ]
 
-t.test('11.24 reports a mistake with line and column, and without the text there', async (t) => {
+t.test('reports a mistake with line and column, and without the text there', async (t) => {
   for (const [name, text, said] of broken) {
     t.throws(() => read(text), { message: `not valid JSON: ${said}` }, name)
     t.throws(() => read(`\uFEFF${text}`), { message: `not valid JSON: ${said}` }, `${name}, after a byte order mark`)
@@ -186,12 +186,12 @@ t.test('11.24 reports a mistake with line and column, and without the text there
   t.throws(() => read('['.repeat(400_000)), { message: /nested too deep|missing/ })
 })
 
-t.test('11.24 accepts comments, trailing commas and byte order marks', async (t) => {
+t.test('accepts comments, trailing commas and byte order marks', async (t) => {
   const text = '\uFEFF// one\r\n{ /* two */ "mcpServers": { "a": { "command": "x", }, }, }\n'
   t.same(read(text).servers, { a: { command: 'x' } })
 })
 
-t.test('11.24 every path has its line and column in the file', async (t) => {
+t.test('every path has its line and column in the file', async (t) => {
   const file = readFixture('vscode/.vscode/mcp.json')
   t.same(file.place('mcpServers.io.github.upstash-context7.env.ROOT'), {
     path: 'servers.io.github.upstash/context7.env.ROOT',
@@ -210,7 +210,7 @@ t.test('11.24 every path has its line and column in the file', async (t) => {
   })
 })
 
-t.test('11.34 accepts anything that parses', async () => {
+t.test('accepts anything that parses', async () => {
   const entry = fc.dictionary(
     fc.constantFrom(
       'command',

@@ -107,7 +107,7 @@ async function seen(group: ReturnType<typeof groupOf>['group'], principal: strin
   return { lists, owners }
 }
 
-t.test('7.2: the order in which servers start does not change a list, a name or an owner', async (t) => {
+t.test('the order in which servers start does not change a list, a name or an owner', async (t) => {
   for (const plan of MODES) {
     const expected = await seen(groupOf(servers(), plan).group, 'alice')
     await fc.assert(
@@ -126,7 +126,7 @@ t.test('7.2: the order in which servers start does not change a list, a name or 
   }
 })
 
-t.test('7.2: the order in which servers answer does not change a list, a name or an owner', async (t) => {
+t.test('the order in which servers answer does not change a list, a name or an owner', async (t) => {
   for (const plan of MODES) {
     const expected = await seen(groupOf(servers(), plan).group, 'alice')
     await fc.assert(
@@ -158,7 +158,7 @@ t.test('7.2: the order in which servers answer does not change a list, a name or
   }
 })
 
-t.test('7.2: while servers start, names of answering servers already have their owners', async () => {
+t.test('while servers start, names of answering servers already have their owners', async () => {
   await fc.assert(
     fc.asyncProperty(order, fc.integer({ min: 0, max: 4 }), async (starts, count) => {
       const all = servers()

@@ -18,7 +18,7 @@ function untilClosed(text: string, start: number): string {
   return text.slice(start, at)
 }
 
-t.test('S10: every fault about a bound says when to retry', (t) => {
+t.test('every fault about a bound says when to retry', (t) => {
   const source = fileURLToPath(new URL('../../src/', import.meta.url))
   let faults = 0
   for (const file of readdirSync(source, { recursive: true, encoding: 'utf8' })) {
@@ -36,7 +36,7 @@ t.test('S10: every fault about a bound says when to retry', (t) => {
   t.end()
 })
 
-t.test('S10: the 17th viewer of the inspector gets a time to retry', async (t) => {
+t.test('the 17th viewer of the inspector gets a time to retry', async (t) => {
   const url = `${await startInspector(t, tickingRing())}/inspect/events`
   const headers = { authorization: `Bearer ${TOKEN}` }
   const abort = new AbortController()
@@ -48,7 +48,7 @@ t.test('S10: the 17th viewer of the inspector gets a time to retry', async (t) =
   t.equal(refused.headers.get('mcp-bridge-error'), 'overloaded')
 })
 
-t.test('S10: refuses two Host headers at `admin`, as for clients', async (t) => {
+t.test('refuses two Host headers at `admin`, as for clients', async (t) => {
   const { bridge } = await startBridge(t, legacyStdio(t).server, { admin: 'http://127.0.0.1:0' })
   const admin = String(bridge.adminUrl)
   const { host } = new URL(admin)
@@ -60,7 +60,7 @@ t.test('S10: refuses two Host headers at `admin`, as for clients', async (t) => 
     }
 })
 
-t.test('S10: names a method that is too long for headers', async (t) => {
+t.test('names a method that is too long for headers', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url } = await startBridge(t, { url: modern.url })
   const client = await LegacyClient.open(url)

@@ -41,7 +41,7 @@ async function start(t: Test, settings: object = {}) {
 
 const admin = (settings: object = {}) => ({ admin: 'http://127.0.0.1:0', ...settings })
 
-t.test('H24 refuses a request target that names another host', async (t) => {
+t.test('refuses a request target that names another host', async (t) => {
   const { url, bridge, host, legacy } = await start(t, admin())
   for (const line of ['POST http://evil.example/mcp HTTP/1.1', `POST ${url} HTTP/1.1`, 'POST mcp HTTP/1.1']) {
     const answer = await raw(url, [requestText([`host: ${host}`, ...MODERN], LIST, line)])
@@ -54,7 +54,7 @@ t.test('H24 refuses a request target that names another host', async (t) => {
   t.equal(legacy.received.length, 0)
 })
 
-t.test('H24 refuses an invalid target, and a request without a version, in JSON-RPC', async (t) => {
+t.test('refuses an invalid target, and a request without a version, in JSON-RPC', async (t) => {
   const { url, host, refused, legacy } = await start(t)
   for (const line of ['POST /mcp%zz HTTP/1.1', 'POST /%c3%28 HTTP/1.1', 'POST /mcp', 'GET /mcp']) {
     const answer = await raw(url, [requestText([`host: ${host}`, ...MODERN], LIST, line)])
@@ -66,7 +66,7 @@ t.test('H24 refuses an invalid target, and a request without a version, in JSON-
   t.equal(legacy.received.length, 0)
 })
 
-t.test('H24 refuses what Node cannot parse as a request in JSON-RPC, and counts it', async (t) => {
+t.test('refuses what Node cannot parse as a request in JSON-RPC, and counts it', async (t) => {
   const { url, host, refused, lines } = await start(t)
   const rows: [name: string, bytes: string, status: number, reason: string][] = [
     ['rubbish', 'hello\r\n\r\n', 400, 'invalidRequest'],
@@ -114,7 +114,7 @@ t.test('H24 refuses what Node cannot parse as a request in JSON-RPC, and counts 
   t.ok(lines().every(({ from }) => from === '127.0.0.1'))
 })
 
-t.test('H24 checks headers past the 1,000th, on any version of Node.js', async (t) => {
+t.test('checks headers past the 1,000th, on any version of Node.js', async (t) => {
   const { url, host, bridge, legacy } = await start(t, admin({ auth: { tokens: { alice: TOKEN } } }))
   const many = Array.from({ length: 1_005 }, (_, i) => `${'abcdefghij'.charAt(i % 10)}: 1`)
   const hidden = ['origin: http://evil.example', `authorization: Bearer ${TOKEN}`]
@@ -135,7 +135,7 @@ t.test('H24 checks headers past the 1,000th, on any version of Node.js', async (
   t.equal(legacy.received.length, 0)
 })
 
-t.test('H25 11.17 a client that is still sending gets the refusal of a large request', async (t) => {
+t.test('a client that is still sending gets the refusal of a large request', async (t) => {
   const { url, refused } = await start(t)
   const size = 12 * 1024 * 1024
   const bodies: [string, Record<string, string>][] = [
@@ -160,7 +160,7 @@ t.test('H25 11.17 a client that is still sending gets the refusal of a large req
   t.equal(await refused('bodyTooLarge'), sent)
 })
 
-t.test('H25 a client that is still sending gets any refusal', async (t) => {
+t.test('a client that is still sending gets any refusal', async (t) => {
   const { url } = await start(t, { auth: { tokens: { alice: TOKEN } } })
   const size = 12 * 1024 * 1024
   const own = { 'content-length': String(size), connection: 'close' }
@@ -176,7 +176,7 @@ t.test('H25 a client that is still sending gets any refusal', async (t) => {
   }
 })
 
-t.test('H25 cuts off a client that sends too much after a refusal', async (t) => {
+t.test('cuts off a client that sends too much after a refusal', async (t) => {
   const { url, host } = await start(t)
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -203,7 +203,7 @@ t.test('H25 cuts off a client that sends too much after a refusal', async (t) =>
   t.ok(sent < 900, `${sent} MiB were taken`)
 })
 
-t.test('H25 a client that sends Expect: 100-continue is refused before it sends a body', async (t) => {
+t.test('a client that sends Expect: 100-continue is refused before it sends a body', async (t) => {
   const { url, host } = await start(t, { auth: { tokens: { alice: TOKEN } } })
   const asking = (length: number, ...headers: string[]) =>
     `POST /mcp HTTP/1.1\r\n${[`host: ${host}`, ...MODERN, ...headers, 'expect: 100-continue', `content-length: ${length}`].join('\r\n')}\r\n\r\n`
@@ -230,7 +230,7 @@ t.test('H25 a client that sends Expect: 100-continue is refused before it sends 
   await until(() => /HTTP\/1\.1 200 OK.*"tools"/s.test(said), 'the answer')
 })
 
-t.test('H25 a method that no header can carry is an error of the client', async (t) => {
+t.test('a method that no header can carry is an error of the client', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, bridge, log } = await startBridge(t, { url: modern.url })
   await bridge.server.warmUp()
@@ -246,7 +246,7 @@ t.test('H25 a method that no header can carry is an error of the client', async 
   for (const line of lines) t.match(line, { level: 30, blame: 'caller' })
 })
 
-t.test('H25 a malformed notification gets a status and no message', async (t) => {
+t.test('a malformed notification gets a status and no message', async (t) => {
   const { url } = await start(t)
   const modern = await post(
     url,
@@ -260,7 +260,7 @@ t.test('H25 a malformed notification gets a status and no message', async (t) =>
   t.same([legacy.status, legacy.text], [400, ''])
 })
 
-t.test('11.18 refuses a request that arrives too slowly, in JSON-RPC', async (t) => {
+t.test('refuses a request that arrives too slowly, in JSON-RPC', async (t) => {
   const told: Fault[] = []
   const front = { routing: () => t.fail('half a request is no request') }
   const refused = (fault: Fault) => told.push(fault)
@@ -277,7 +277,7 @@ t.test('11.18 refuses a request that arrives too slowly, in JSON-RPC', async (t)
   )
 })
 
-t.test('H21 11.19 information for operators is not for pages that reach the bridge by another name', async (t) => {
+t.test('information for operators is not for pages that reach the bridge by another name', async (t) => {
   const { bridge } = await start(t, admin({ allowedHosts: ['metrics.example'] }))
   const at = String(bridge.adminUrl)
   const { port } = new URL(at)
@@ -304,7 +304,7 @@ t.test('H21 11.19 information for operators is not for pages that reach the brid
   }
 })
 
-t.test('11.20 every refused request leaves a log line and a count, with a reason from the table', async (t) => {
+t.test('every refused request leaves a log line and a count, with a reason from the table', async (t) => {
   const { url, refused, log } = await start(t, { auth: { tokens: { alice: TOKEN } } })
   const own = { ...headersFor('tools/list'), authorization: `Bearer ${TOKEN}` }
   const rows: [
@@ -350,7 +350,7 @@ t.test('11.20 every refused request leaves a log line and a count, with a reason
   )
 })
 
-t.test('11.20 of a flood of refusals, counts all, logs five, and logs the number of the rest', async (t) => {
+t.test('of a flood of refusals, counts all, logs five, and logs the number of the rest', async (t) => {
   const { url, bridge, log, refused, lines } = await start(t)
   for (let i = 0; i < 50; i++) await post(url, '{', headersFor('tools/list'))
   t.equal(await refused('notJson'), 50)
@@ -361,7 +361,7 @@ t.test('11.20 of a flood of refusals, counts all, logs five, and logs the number
   t.same(more, [])
 })
 
-t.test('11.20 each kind of refusal has its own lines, and new ones after a quiet interval', async (t) => {
+t.test('each kind of refusal has its own lines, and new ones after a quiet interval', async (t) => {
   const log: Record<string, unknown>[] = []
   const note = (fields: object) => log.push({ ...fields })
   const refusals = new Refusals({ info: note, error: note }, undefined, 20)
@@ -377,7 +377,7 @@ t.test('11.20 each kind of refusal has its own lines, and new ones after a quiet
   )
 })
 
-t.test('11.20 a request that is logged as a call is not logged as a refusal', async (t) => {
+t.test('a request that is logged as a call is not logged as a refusal', async (t) => {
   const { url, refused, log } = await start(t, { limits: { calls: 1 } })
   const leaving = new AbortController()
   const waiting = call(url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } }, { signal: leaving.signal })

@@ -20,7 +20,7 @@ const LONGEST = 'long'.repeat(50)
 
 type Json = Record<string, unknown>
 
-t.test('H20 does not repeat long input in a refusal', async (t) => {
+t.test('does not repeat long input in a refusal', async (t) => {
   const { server } = legacyStdio(t)
   const legacy = (await startBridge(t, server)).url
   const modernServer = await ModernHttp.start(t)
@@ -60,7 +60,7 @@ t.test('H20 does not repeat long input in a refusal', async (t) => {
   }
 })
 
-t.test('H20 repeats an unknown path to the client only if it is short', async (t) => {
+t.test('repeats an unknown path to the client only if it is short', async (t) => {
   const caller = { revision: '2026-07-28', capabilities: '{}' }
   for (const [uri, told] of [
     ['test://short', true],

@@ -39,7 +39,7 @@ const endings: [name: string, args: readonly string[], end: (program: Program) =
 ]
 
 for (const [name, args, end] of endings) {
-  t.test(`11.38 ${name} leaves nothing of a program that has not answered yet`, async (t) => {
+  t.test(`${name} leaves nothing of a program that has not answered yet`, async (t) => {
     const stdio = unkind(t, HOSTILE)
     const program = await asking(t, stdio, args)
     const ended = once(program.child, 'exit')
@@ -50,7 +50,7 @@ for (const [name, args, end] of endings) {
 }
 
 t.test(
-  'H23 all processes of a program end with the bridge, also if the program ends first and they hold its pipes',
+  'all processes of a program end with the bridge, also if the program ends first and they hold its pipes',
   async (t) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const stdio = unkind(t, { grandchild: true })
@@ -64,7 +64,7 @@ t.test(
   },
 )
 
-t.test('11.38 a killed bridge leaves nothing of a working program', async (t) => {
+t.test('a killed bridge leaves nothing of a working program', async (t) => {
   const stdio = unkind(t, { deaf: true, grandchild: true })
   const program = startProgram(t, [...HTTP, quoted(stdio.server)])
   await says(program, /"event":"server_ready"/)
@@ -73,7 +73,7 @@ t.test('11.38 a killed bridge leaves nothing of a working program', async (t) =>
   await nothingIsLeft(t, stdio)
 })
 
-t.test('11.37 a modern program that starts slowly does not end the bridge', async (t) => {
+t.test('a modern program that starts slowly does not end the bridge', async (t) => {
   const modern = modernStdio(t, { slowStart: 3_000 })
   const settings = { mcpServers: { slow: modern.server }, timeouts: { probe: 500 } }
   const config = temporaryFile(t, 'config.json', settings)
@@ -82,7 +82,7 @@ t.test('11.37 a modern program that starts slowly does not end the bridge', asyn
   t.equal(modern.pids().length, 1)
 })
 
-t.test('11.35 reports why a program died first, and does not truncate it after later output', async (t) => {
+t.test('reports why a program died first, and does not truncate it after later output', async (t) => {
   const missing = await run(t, [...HTTP, `stdio:${execPath} /nonexistent/server.js`])
   t.equal(missing.code, 1)
   t.match(missing.stderr, /"stderr":\["Error[^"]*: Cannot find module '\/nonexistent\/server\.js'/)
@@ -103,7 +103,7 @@ t.test('11.35 reports why a program died first, and does not truncate it after l
   t.match(probed.stderr, /frame_30\b/)
 })
 
-t.test('11.42 probe prints its verdict although it cannot list the tools', async (t) => {
+t.test('probe prints its verdict although it cannot list the tools', async (t) => {
   for (const tools of ['error', 'broken']) {
     const stdio = unkind(t, { tools })
     const words = await run(t, ['probe', quoted(stdio.server)])

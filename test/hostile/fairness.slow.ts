@@ -10,7 +10,7 @@ import { CAPABILITIES, call } from '../support/modern.js'
 const TOKENS = { greedy: 'greedy-token-0123456789', modest: 'modest-token-0123456789' }
 const as = (name: keyof typeof TOKENS) => ({ headers: { authorization: `Bearer ${TOKENS[name]}` } })
 
-t.test('H10 calls that hang are bounded by a share, and calls of others pass', async (t) => {
+t.test('calls that hang are bounded by a share, and calls of others pass', async (t) => {
   const { server } = legacyStdio(t)
   const limits = { calls: 8, callsPerServer: 8 }
   const { url, bridge } = await startBridge(t, server, { auth: { tokens: TOKENS }, limits })
@@ -38,7 +38,7 @@ t.test('H10 calls that hang are bounded by a share, and calls of others pass', a
   await until(() => mount?.busy.calls === 0, 'nothing being open')
 })
 
-t.test('H10 subscriptions of one principal leave room for others', async (t) => {
+t.test('subscriptions of one principal leave room for others', async (t) => {
   const { server } = legacyStdio(t)
   const { url } = await startBridge(t, server, { auth: { tokens: TOKENS }, limits: { subscriptions: 4 } })
   const leaving = new AbortController()
@@ -86,7 +86,7 @@ async function comeAndGo(url: string, who?: keyof typeof TOKENS): Promise<void> 
   stream.leave()
 }
 
-t.test('H10 11.36 sessions that legacy clients left make room for modern and legacy clients', async (t) => {
+t.test('sessions that legacy clients left make room for modern and legacy clients', async (t) => {
   const stdio = legacyStdio(t)
   const { url } = await startBridge(t, stdio.server, { limits: { processes: 4 } })
   for (let n = 0; n < 4; n++) await comeAndGo(url)
@@ -101,7 +101,7 @@ t.test('H10 11.36 sessions that legacy clients left make room for modern and leg
   await until(() => ended().length === 2, 'the end of another')
 })
 
-t.test('H10 processes that one principal uses leave room for others', async (t) => {
+t.test('processes that one principal uses leave room for others', async (t) => {
   const stdio = legacyStdio(t)
   const { url } = await startBridge(t, stdio.server, { auth: { tokens: TOKENS }, limits: { processes: 8 } })
   const streams = []
@@ -118,7 +118,7 @@ t.test('H10 processes that one principal uses leave room for others', async (t) 
   await until(async () => (await call(url, 'tools/list', {}, as('greedy'))).status === 200, 'room in the own share')
 })
 
-t.test('H10 with all processes in use, a new caller is asked to retry', async (t) => {
+t.test('with all processes in use, a new caller is asked to retry', async (t) => {
   const { url } = await startBridge(t, legacyStdio(t).server, { limits: { processes: 2 } })
   for (let n = 0; n < 2; n++) await (await LegacyClient.open(url)).listen()
   const refused = await call(url, 'tools/list')
@@ -129,33 +129,30 @@ t.test('H10 with all processes in use, a new caller is asked to retry', async (t
   })
 })
 
-t.test(
-  'H10 H18 changing capabilities with each call starts no process for each, and ends no process of others',
-  async (t) => {
-    const stdio = legacyStdio(t)
-    const limits = { processes: 8, startsPerMinute: 1 }
-    const { url } = await startBridge(t, stdio.server, { auth: { tokens: TOKENS }, limits })
-    const modest = () => call(url, 'tools/call', { name: 'echo', arguments: { text: 'here' } }, as('modest'))
-    t.equal((await modest()).status, 200)
-    const [own = ''] = stdio.pids()
-    const statuses = []
-    for (let n = 0; n < 30; n++) {
-      const meta = { [CAPABILITIES]: { experimental: { [`feature-${n}`]: {} } } }
-      statuses.push((await call(url, 'tools/list', {}, { ...as('greedy'), meta })).status)
-    }
-    t.same(
-      statuses,
-      statuses.map((_, n) => (n < 8 ? 200 : 429)),
-      'as many at once as there may be, and one more in a minute',
-    )
-    t.equal(stdio.pids().length, 9)
-    t.equal((await modest()).status, 200)
-    t.notOk(
-      stdio.seen().some(({ pid, line }) => pid === own && line === 'input ended'),
-      'the process of the other is still there',
-    )
-    t.equal(stdio.pids().length, 9)
-    const other = { ...as('modest'), meta: { [CAPABILITIES]: { experimental: { other: {} } } } }
-    t.equal((await call(url, 'tools/list', {}, other)).status, 200, 'others may start what they need')
-  },
-)
+t.test('changing capabilities with each call starts no process for each, and ends no process of others', async (t) => {
+  const stdio = legacyStdio(t)
+  const limits = { processes: 8, startsPerMinute: 1 }
+  const { url } = await startBridge(t, stdio.server, { auth: { tokens: TOKENS }, limits })
+  const modest = () => call(url, 'tools/call', { name: 'echo', arguments: { text: 'here' } }, as('modest'))
+  t.equal((await modest()).status, 200)
+  const [own = ''] = stdio.pids()
+  const statuses = []
+  for (let n = 0; n < 30; n++) {
+    const meta = { [CAPABILITIES]: { experimental: { [`feature-${n}`]: {} } } }
+    statuses.push((await call(url, 'tools/list', {}, { ...as('greedy'), meta })).status)
+  }
+  t.same(
+    statuses,
+    statuses.map((_, n) => (n < 8 ? 200 : 429)),
+    'as many at once as there may be, and one more in a minute',
+  )
+  t.equal(stdio.pids().length, 9)
+  t.equal((await modest()).status, 200)
+  t.notOk(
+    stdio.seen().some(({ pid, line }) => pid === own && line === 'input ended'),
+    'the process of the other is still there',
+  )
+  t.equal(stdio.pids().length, 9)
+  const other = { ...as('modest'), meta: { [CAPABILITIES]: { experimental: { other: {} } } } }
+  t.equal((await call(url, 'tools/list', {}, other)).status, 200, 'others may start what they need')
+})

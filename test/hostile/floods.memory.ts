@@ -46,7 +46,7 @@ async function askLegacy(t: Test, { url }: Attacked, args: Json) {
 }
 
 for (const [name, server, ask, told] of FLOODS) {
-  t.test(`H27 counts the memory of unread notifications of 4 MB from ${name}, and logs dropped ones`, async (t) => {
+  t.test(`counts the memory of unread notifications of 4 MB from ${name}, and logs dropped ones`, async (t) => {
     const attacked = await startSmall(t, await server(t), SETTINGS)
     await besideHealthy(t, attacked, async () => {
       const ends = await Promise.all(
@@ -60,7 +60,7 @@ for (const [name, server, ask, told] of FLOODS) {
   })
 }
 
-t.test('H29 a body of 4 MB in chunks of one byte takes neither memory nor time', async (t) => {
+t.test('a body of 4 MB in chunks of one byte takes neither memory nor time', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'legacy'))
   const before = await attacked.resident()
   await besideHealthy(t, attacked, async () => {

@@ -28,7 +28,7 @@ const floods: [name: string, open: (t: Test) => Promise<Channel>][] = [
 ]
 
 for (const [name, open] of floods) {
-  t.test(`H7 delivers a flood from ${name} whole and in order, and others get a turn after each slice`, async (t) => {
+  t.test(`delivers a flood from ${name} whole and in order, and others get a turn after each slice`, async (t) => {
     const channel = await open(t)
     t.teardown(() => channel.close(true))
     const peer = new Peer(channel)

@@ -15,7 +15,7 @@ import { raw } from '../support/raw.js'
 
 const ROUNDS = 240
 
-t.test('H11 ends a subscription that is acknowledged after its client left', async (t) => {
+t.test('ends a subscription that is acknowledged after its client left', async (t) => {
   let agree = () => {}
   const http = await LegacyHttp.start(t, {
     override: ({ message }, response) => {
@@ -34,7 +34,7 @@ t.test('H11 ends a subscription that is acknowledged after its client left', asy
   await until(() => http.of('resources/unsubscribe').length === 1, 'the server to be told')
 })
 
-t.test('H11 ends a subscription whose client leaves before or during the acknowledgement', async (t) => {
+t.test('ends a subscription whose client leaves before or during the acknowledgement', async (t) => {
   const http = await LegacyHttp.start(t)
   const servers = {
     'a legacy server': legacyStdio(t).server,
@@ -64,7 +64,7 @@ t.test('H11 ends a subscription whose client leaves before or during the acknowl
   }
 })
 
-t.test('H5 a subscription that ends for lack of memory holds nothing', async (t) => {
+t.test('a subscription that ends for lack of memory holds nothing', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url, log, open, memory } = await counting(t, { url: http.url }, { limits: { memory: 1024 * 1024 } })
   t.equal((await call(url, 'tools/list')).status, 200)

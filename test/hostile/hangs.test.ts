@@ -27,7 +27,7 @@ async function lateCall(t: Test, url: string, timeLimit: HeldTimers, name: strin
 }
 
 t.test(
-  'H15 pings a program that hangs, replaces it if it is silent, and lets it execute nothing when it wakes',
+  'pings a program that hangs, replaces it if it is silent, and lets it execute nothing when it wakes',
   async (t) => {
     const executions = `${temporaryFolder(t)}/executions`
     const legacy = legacyStdio(t, { executions })
@@ -51,7 +51,7 @@ t.test(
   },
 )
 
-t.test('H15 pings a program if several clients gave up after a long wait, and no call is open', async (t) => {
+t.test('pings a program if several clients gave up after a long wait, and no call is open', async (t) => {
   const { server, pids } = unkind(t)
   const channel = await new StdioTransport({ ...server, env: {} }).open()
   t.teardown(() => channel.close(true))
@@ -83,7 +83,7 @@ t.test('H15 pings a program if several clients gave up after a long wait, and no
   t.match(ended, /The server hangs: it answered neither 2 calls in a row nor ping/)
 })
 
-t.test('H15 keeps a program that answers a ping, however many calls it leaves open', async (t) => {
+t.test('keeps a program that answers a ping, however many calls it leaves open', async (t) => {
   const stdio = unkind(t)
   const timeLimit = holdTimers(t, CALL)
   const { url } = await startBridge(t, stdio.server, { timeouts: { call: CALL } })

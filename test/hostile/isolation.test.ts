@@ -55,7 +55,7 @@ async function heardBeside(t: Test, url: string, { messages }: Transcript): Prom
   return heard
 }
 
-t.test('H1 a modern program logs to a principal in a process of its own', async (t) => {
+t.test('a modern program logs to a principal in a process of its own', async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, stdio.server, { auth: { tokens: TOKENS } })
   const quiet = (who: Who) =>
@@ -80,7 +80,7 @@ t.test('H1 a modern program logs to a principal in a process of its own', async 
   t.equal(stdio.seen().at(-1)?.pid === shared, false, 'who has had logs goes on in the own process')
 })
 
-t.test('H1 a shared modern program logs to nobody while a message may be for another principal', async (t) => {
+t.test('a shared modern program logs to nobody while a message may be for another principal', async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, { ...stdio.server, session: 'shared' }, { auth: { tokens: TOKENS } })
   t.same(logsOf(await canary(url, 'bob', { ms: 20 })), ['bob', 'bob'], 'who is alone hears it')
@@ -88,7 +88,7 @@ t.test('H1 a shared modern program logs to nobody while a message may be for ano
   t.equal(stdio.pids().length, 1)
 })
 
-t.test('H1 a shared legacy program logs to nobody while a message may be for another principal', async (t) => {
+t.test('a shared legacy program logs to nobody while a message may be for another principal', async (t) => {
   const stdio = legacyStdio(t)
   const { url } = await startBridge(t, { ...stdio.server, session: 'shared' }, { auth: { tokens: TOKENS } })
   t.same(logsOf(await canary(url, 'alice', { ms: 20 })), ['alice', 'alice'])
@@ -96,7 +96,7 @@ t.test('H1 a shared legacy program logs to nobody while a message may be for ano
   t.equal(stdio.pids().length, 1)
 })
 
-t.test("H1 a subscription moves to the process of the principal's calls", async (t) => {
+t.test("a subscription moves to the process of the principal's calls", async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, stdio.server, { auth: { tokens: TOKENS } })
   const open = async (who: Who) => {

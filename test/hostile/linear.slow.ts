@@ -131,7 +131,7 @@ const READERS: Readonly<Record<string, (json: string) => unknown>> = {
   },
 }
 
-t.test('H14 reads a JSON value of any shape in linear steps', async (t) => {
+t.test('reads a JSON value of any shape in linear steps', async (t) => {
   for (const [what, read] of Object.entries(READERS)) {
     for (const [name, shape] of Object.entries(SHAPES))
       growsInStep(t, `${what}: ${name}`, (size) => {
@@ -141,7 +141,7 @@ t.test('H14 reads a JSON value of any shape in linear steps', async (t) => {
   }
 })
 
-t.test('H12 reads headers of any length in linear steps', async (t) => {
+t.test('reads headers of any length in linear steps', async (t) => {
   const headers: Record<string, (size: number) => () => unknown> = {
     'a media type with space in it': (size) => () => media(`application/json${' '.repeat(size)};${' '.repeat(size)}x`),
     'a media type of many parameters': (size) => () => media(`application/json${'; a=b'.repeat(size)}`),
@@ -162,7 +162,7 @@ t.test('H12 reads headers of any length in linear steps', async (t) => {
   for (const [name, prepare] of Object.entries(headers)) growsInStep(t, name, prepare)
 })
 
-t.test('H14 finds mirrored arguments in linear steps', async (t) => {
+t.test('finds mirrored arguments in linear steps', async (t) => {
   const annotations = (size: number) => Array.from({ length: size }, (_, i) => ({ header: `H${i}`, path: [`k${i}`] }))
   growsInStep(t, 'for a server', (size) => () => paramHeaders(annotations(size), parseObject(`{${members(size)}}`)))
   growsInStep(t, 'of a client', (size) => {
@@ -171,7 +171,7 @@ t.test('H14 finds mirrored arguments in linear steps', async (t) => {
   })
 })
 
-t.test('H14 reads arrays of messages and streams in linear steps, however they are split', async (t) => {
+t.test('reads arrays of messages and streams in linear steps, however they are split', async (t) => {
   const compat = { bareDiscover: true, ignoreVersionSkew: true, draftErrorCodes: false }
   growsInStep(t, 'a batch', (size) => {
     const text = `[${Array.from({ length: size }, (_, id) => `{"jsonrpc":"2.0","id":${id},"method":"ping"}`)}]`

@@ -119,7 +119,7 @@ const page =
   (response) =>
     response.writeHead(status, { 'content-type': 'text/html', ...headers }).end(PAGE)
 
-t.test('H9 a status of 500 and above, and some below, leave the outcome unknown', async (t) => {
+t.test('a status of 500 and above, and some below, leave the outcome unknown', async (t) => {
   for (const lane of LANES) {
     for (const status of [500, 502, 503, 504, 408, 409]) {
       const { act, calls, log } = await lane.start(t, page(status))
@@ -136,7 +136,7 @@ t.test('H9 a status of 500 and above, and some below, leave the outcome unknown'
   }
 })
 
-t.test('H9 some statuses prove that a call was not executed', async (t) => {
+t.test('some statuses prove that a call was not executed', async (t) => {
   const rows: [status: number, headers: object, translated: number, direct: number][] = [
     [503, { 'retry-after': '7' }, 503, 503],
     [429, { 'retry-after': '7' }, 429, 429],
@@ -162,7 +162,7 @@ t.test('H9 some statuses prove that a call was not executed', async (t) => {
   }
 })
 
-t.test("11.43 a caller gets the server's error text, truncated and printable, from plain text or JSON", async (t) => {
+t.test("a caller gets the server's error text, truncated and printable, from plain text or JSON", async (t) => {
   const said: [type: string, body: string, seen: string][] = [
     ['text/plain', 'The\u001b[31m quota\r\n of\tthis key is used up', 'The?[31m quota of this key is used up'],
     ['application/json', '{"detail":"Not\\u0020now"}', '{"detail":"Not\\u0020now"}'],
@@ -178,7 +178,7 @@ t.test("11.43 a caller gets the server's error text, truncated and printable, fr
   }
 })
 
-t.test('11.43 probe prints what a server sends in place of a session, and the log has it at the start', async (t) => {
+t.test('probe prints what a server sends in place of a session, and the log has it at the start', async (t) => {
   const rows: [status: number, type: string, body: string, seen: RegExp][] = [
     [500, 'text/html', PAGE, /HTTP 500[\s\S]*The server said: <html>.*node-7\.internal/],
     [403, 'text/plain', 'Only from the office', /HTTP 403\): Only from the office/],
@@ -196,7 +196,7 @@ t.test('11.43 probe prints what a server sends in place of a session, and the lo
   }
 })
 
-t.test('11.22 a connection that breaks before the answer leaves the outcome unknown', async (t) => {
+t.test('a connection that breaks before the answer leaves the outcome unknown', async (t) => {
   const breaks: [string, Break][] = [
     ['before the head', (response) => response.destroy()],
     [
@@ -249,7 +249,7 @@ t.test('11.22 a connection that breaks before the answer leaves the outcome unkn
   }
 })
 
-t.test('11.22 a legacy client that can resume a stream is left to do so', async (t) => {
+t.test('a legacy client that can resume a stream is left to do so', async (t) => {
   const { url } = await withLegacyServer(t, (response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write('id: 7\ndata: \n\n', () => response.destroy())
@@ -262,7 +262,7 @@ t.test('11.22 a legacy client that can resume a stream is left to do so', async 
 })
 
 t.test(
-  'H9 a mistake of the bridge is not_executed before the server was called, and costs nobody the answer after',
+  'a mistake of the bridge is not_executed before the server was called, and costs nobody the answer after',
   async (t) => {
     const server = await LegacyHttp.start(t)
     let fails = ''
@@ -304,7 +304,7 @@ t.test(
   },
 )
 
-t.test('H13 a tool whose answer was lost is not called again unless configured, whatever its hints', async (t) => {
+t.test('a tool whose answer was lost is not called again unless configured, whatever its hints', async (t) => {
   for (const lane of LANES.filter(({ relayed }) => !relayed)) {
     const lost = await lane.start(t, (response) => response.destroy())
     t.match((await lost.act('echo')).message, { error: { data: { outcome: 'unknown' } } }, lane.name)
@@ -317,7 +317,7 @@ t.test('H13 a tool whose answer was lost is not called again unless configured, 
   }
 })
 
-t.test('H13 a call that ends its program ends one, and a list at most two', async (t) => {
+t.test('a call that ends its program ends one, and a list at most two', async (t) => {
   const script = fileURLToPath(new URL('../fixtures/dying.mjs', import.meta.url))
   for (const era of ['legacy', 'modern']) {
     const file = join(temporaryFolder(t), 'calls')

@@ -6,7 +6,7 @@ import { startProgramSmall } from '../support/small-heap.js'
 
 const COUNT = 40
 
-t.test('H6 answers each of 40 calls over a pipe that is not read for a while, with 15 MB or an error', async (t) => {
+t.test('answers each of 40 calls over a pipe that is not read for a while, with 15 MB or an error', async (t) => {
   const program = startProgramSmall(t, await overHttp(t, 'legacy'), { listen: 'stdio' })
   program.child.stdout.pause()
   const ask = (id: number, bytes: number) =>

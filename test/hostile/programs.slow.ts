@@ -29,7 +29,7 @@ const broken: [name: string, bytes: string][] = [
   ['the id as a string', '{"jsonrpc":"2.0","id":"{id}","result":{"x":NaN}}'],
 ]
 
-t.test('H26 an unreadable answer fails its call at once, as an error of the server', async (t) => {
+t.test('an unreadable answer fails its call at once, as an error of the server', async (t) => {
   const { url } = await startBridge(t, unkind(t).server)
   for (const [name, bytes] of broken) {
     const answer = await raw(url, `${bytes}\n`)
@@ -38,13 +38,13 @@ t.test('H26 an unreadable answer fails its call at once, as an error of the serv
   t.equal(textOf(await tool(url, 'echo')), 'here')
 })
 
-t.test('H26 a log line with an id fails no call', async (t) => {
+t.test('a log line with an id fails no call', async (t) => {
   const { url } = await startBridge(t, unkind(t).server)
   for (const line of ['{"level":"info","id":{id},"msg":"done"}', '{"jsonrpc":"2.0","id":{id},"method":"x","a":NaN}'])
     t.match(await raw(url, `${line}\n${ANSWER}}}\n`), { message: { result: { content: [] } } }, line)
 })
 
-t.test('H7 an array of messages counts as its messages, and any other array as noise', async (t) => {
+t.test('an array of messages counts as its messages, and any other array as noise', async (t) => {
   const stdio = unkind(t)
   const { url } = await startBridge(t, stdio.server)
   const noise = [
@@ -58,7 +58,7 @@ t.test('H7 an array of messages counts as its messages, and any other array as n
   t.equal(stdio.pids().length, 1)
 })
 
-t.test('11.8 ids and progress tokens that return as strings match the numbers that were sent', async (t) => {
+t.test('ids and progress tokens that return as strings match the numbers that were sent', async (t) => {
   const { url } = await startBridge(t, unkind(t, { ids: 'string' }).server)
   // A call that waits for a program to start gets progress about that.
   await tool(url, 'echo')
@@ -72,7 +72,7 @@ t.test('11.8 ids and progress tokens that return as strings match the numbers th
   t.match((await client.call('echo', { text: 'x' })).message, { result: { content: [{ text: 'x' }] } })
 })
 
-t.test('11.9 skips printed lines of a tool, and delivers its answer', async (t) => {
+t.test('skips printed lines of a tool, and delivers its answer', async (t) => {
   const stdio = unkind(t)
   const { url, log } = await startBridge(t, stdio.server)
   for (const lines of [1, 101, 5_000]) t.equal(textOf(await tool(url, 'print', { lines })), 'printed', String(lines))
@@ -83,7 +83,7 @@ t.test('11.9 skips printed lines of a tool, and delivers its answer', async (t) 
   t.notMatch(JSON.stringify(log), /line 42/, 'what was printed may be secret')
 })
 
-t.test('11.9 ends a program that only prints, and starts it again', async (t) => {
+t.test('ends a program that only prints, and starts it again', async (t) => {
   const stdio = unkind(t)
   const { url } = await startBridge(t, stdio.server)
   t.equal(textOf(await tool(url, 'echo')), 'here')
@@ -93,7 +93,7 @@ t.test('11.9 ends a program that only prints, and starts it again', async (t) =>
   t.equal(stdio.pids().length, 2)
 })
 
-t.test('11.10 replaces invalid UTF-8 by U+FFFD, and warns once', async (t) => {
+t.test('replaces invalid UTF-8 by U+FFFD, and warns once', async (t) => {
   const { url, log } = await startBridge(t, unkind(t).server)
   for (let n = 0; n < 3; n++) {
     const answer = await raw(
@@ -105,7 +105,7 @@ t.test('11.10 replaces invalid UTF-8 by U+FFFD, and warns once', async (t) => {
   t.equal(log.filter(({ level, what }) => level === 40 && /UTF-8/.test(String(what))).length, 1)
 })
 
-t.test('11.40 an error under an unknown id answers the probe', async (t) => {
+t.test('an error under an unknown id answers the probe', async (t) => {
   const stdio = unkind(t, { discover: 'stray' })
   const { bridge, url } = await startBridge(t, stdio.server)
   t.match(await bridge.server.warmUp(), { era: 'legacy', weak: false, why: /error -32603/ })
@@ -113,7 +113,7 @@ t.test('11.40 an error under an unknown id answers the probe', async (t) => {
   t.equal(stdio.pids().length, 1)
 })
 
-t.test('11.37 starts a slow program once, whatever its era and whoever calls', async (t) => {
+t.test('starts a slow program once, whatever its era and whoever calls', async (t) => {
   const programs = [
     ['legacy', legacyStdio(t, { slowStart: 2_000 })],
     ['legacy, silent when it is asked', legacyStdio(t, { slowStart: 2_000, discover: 'silent' })],
@@ -130,7 +130,7 @@ t.test('11.37 starts a slow program once, whatever its era and whoever calls', a
   )
 })
 
-t.test('11.37 a legacy client waits for a slow program in a session of its own', async (t) => {
+t.test('a legacy client waits for a slow program in a session of its own', async (t) => {
   const legacy = legacyStdio(t, { slowStart: 4_000 })
   const modern = modernStdio(t, { slowStart: 4_000 })
   await Promise.all(
@@ -147,7 +147,7 @@ t.test('11.37 a legacy client waits for a slow program in a session of its own',
   )
 })
 
-t.test('11.37 clients that wait for a slow program start no others', async (t) => {
+t.test('clients that wait for a slow program start no others', async (t) => {
   const modern = modernStdio(t, { slowStart: 2_000 })
   const { url } = await startBridge(t, modern.server, { timeouts: { probe: 200 } })
   const capabilities = [{}, { roots: {} }, { sampling: {} }, { elicitation: {} }]
@@ -165,7 +165,7 @@ t.test('11.37 clients that wait for a slow program start no others', async (t) =
   t.equal(modern.pids().length, 1)
 })
 
-t.test('11.37 a client with a progress token hears that the server is starting', async (t) => {
+t.test('a client with a progress token hears that the server is starting', async (t) => {
   for (const { server } of [legacyStdio(t, { slowStart: 4_500 }), modernStdio(t, { slowStart: 4_500 })]) {
     const { url } = await startBridge(t, server, { timeouts: { probe: 200 } })
     const told = await tool(url, 'progress', { values: [1, 2] }, { progressToken: 7 })
@@ -182,7 +182,7 @@ t.test('11.37 a client with a progress token hears that the server is starting',
   }
 })
 
-t.test('11.16 offers no other revision to a program that refuses initialize and names only modern ones', async (t) => {
+t.test('offers no other revision to a program that refuses initialize and names only modern ones', async (t) => {
   const modern = modernStdio(t, { silentDiscovers: 1 })
   const { url, bridge } = await startBridge(t, modern.server, { timeouts: { probe: 200 } })
   t.ok((await tool(url, 'echo')).message.result)

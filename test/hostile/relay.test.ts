@@ -74,7 +74,7 @@ t.test('the first call notices that a modern server has become legacy', async (t
   )
 })
 
-t.test('H16 the next message of a client notices that a legacy server has become modern', async (t) => {
+t.test('the next message of a client notices that a legacy server has become modern', async (t) => {
   const { state, url } = await changing(t, 'legacy')
   const client = await LegacyClient.open(url)
   t.match(await client.call('x'), text('legacy'))
@@ -86,7 +86,7 @@ t.test('H16 the next message of a client notices that a legacy server has become
   t.match(await again.call('x'), text('modern'))
 })
 
-t.test('H16 answers a legacy client at once that comes first after the change', async (t) => {
+t.test('answers a legacy client at once that comes first after the change', async (t) => {
   const { state, url } = await changing(t, 'legacy')
   await LegacyClient.open(url)
   state.era = 'modern'
@@ -94,7 +94,7 @@ t.test('H16 answers a legacy client at once that comes first after the change', 
   t.match(await client.call('x'), text('modern'))
 })
 
-t.test('H16 does not pass on a redirect, whatever was requested', async (t) => {
+t.test('does not pass on a redirect, whatever was requested', async (t) => {
   let redirects = false
   const server = await LegacyHttp.start(t, {
     override: (_received, response) => {
@@ -123,7 +123,7 @@ t.test('H16 does not pass on a redirect, whatever was requested', async (t) => {
   t.notMatch(JSON.stringify(log), /key=1/)
 })
 
-t.test('H16 a web page of a server is not an answer, and its address is shown to nobody', async (t) => {
+t.test('a web page of a server is not an answer, and its address is shown to nobody', async (t) => {
   const page = '<html><body>node-7.internal</body></html>'
   const server = await LegacyHttp.start(t, {
     override: ({ method, message }, response) => {
@@ -147,7 +147,7 @@ t.test('H16 a web page of a server is not an answer, and its address is shown to
   for (const { text } of [called, stream]) t.notMatch(text, /internal/)
 })
 
-t.test('H16 calls of every kind that do not end in time get the documented error when the bridge stops', async (t) => {
+t.test('calls of every kind that do not end in time get the documented error when the bridge stops', async (t) => {
   const draining = { error: { code: -32603, data: { reason: 'draining', outcome: 'unknown' } } }
   const waiting = { name: 'wait', arguments: { ms: 60_000 } }
   const arrived = (program: ReturnType<typeof legacyStdio>) =>
@@ -213,7 +213,7 @@ t.test('H16 calls of every kind that do not end in time get the documented error
   }
 })
 
-t.test('H17 does not forward a session id that a client sends with initialize', async (t) => {
+t.test('does not forward a session id that a client sends with initialize', async (t) => {
   const server = await LegacyHttp.start(t)
   const { url, bridge } = await startBridge(t, { url: server.url })
   await bridge.server.warmUp()
@@ -230,7 +230,7 @@ t.test('H17 does not forward a session id that a client sends with initialize', 
 const SAID = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } })
 const MANY = `data: ${SAID}\n\n`.repeat(2_000)
 
-t.test('11.21 counts and logs a 200 answer by its content', async (t) => {
+t.test('counts and logs a 200 answer by its content', async (t) => {
   const modern = await ModernHttp.start(t)
   const streaming = await ModernHttp.start(t, { answers: 'sse' })
   const legacy = await LegacyHttp.start(t)

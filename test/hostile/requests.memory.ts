@@ -5,7 +5,7 @@ import { LegacyClient } from '../support/legacy-client.js'
 import { type Answer, call } from '../support/modern.js'
 import { besideHealthy, startSmall } from '../support/small-heap.js'
 
-t.test('H2 refuses capabilities of 3.9 MB, and keeps none of 133 different ones', async (t) => {
+t.test('refuses capabilities of 3.9 MB, and keeps none of 133 different ones', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'legacy'))
   const answers: Answer[] = []
   await besideHealthy(t, attacked, async () => {
@@ -19,7 +19,7 @@ t.test('H2 refuses capabilities of 3.9 MB, and keeps none of 133 different ones'
   await ledgerEmpty(attacked)
 })
 
-t.test('H2 small capabilities in large requests keep no request in memory', async (t) => {
+t.test('small capabilities in large requests keep no request in memory', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'legacy'))
   await besideHealthy(t, attacked, async () => {
     const meta = (at: number) => ({
@@ -36,7 +36,7 @@ t.test('H2 small capabilities in large requests keep no request in memory', asyn
   await ledgerEmpty(attacked)
 })
 
-t.test('H2 a translated session refuses a legacy client with capabilities of 3.9 MB', async (t) => {
+t.test('a translated session refuses a legacy client with capabilities of 3.9 MB', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'modern'))
   const capabilities = { experimental: { text: { x: 'x'.repeat(LARGE) } } }
   const answers: Answer[] = []
@@ -50,7 +50,7 @@ t.test('H2 a translated session refuses a legacy client with capabilities of 3.9
   await ledgerEmpty(attacked)
 })
 
-t.test('H3 refuses names of 3.9 MB that would become headers, and keeps none', async (t) => {
+t.test('refuses names of 3.9 MB that would become headers, and keeps none', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'modern'))
   const client = await LegacyClient.open(attacked.url)
   const answers: Answer[] = []
@@ -64,7 +64,7 @@ t.test('H3 refuses names of 3.9 MB that would become headers, and keeps none', a
   await ledgerEmpty(attacked)
 })
 
-t.test('H3 short names in large requests keep no request in memory', async (t) => {
+t.test('short names in large requests keep no request in memory', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'modern'))
   const client = await LegacyClient.open(attacked.url)
   await besideHealthy(t, attacked, async () => {

@@ -57,7 +57,7 @@ async function start(t: Test, most: number, more: object = {}, secure = false) {
   return { origin, listener, told, held }
 }
 
-t.test('S6: closes silent connections for new ones, those silent for longest first', async (t) => {
+t.test('closes silent connections for new ones, those silent for longest first', async (t) => {
   const { origin, listener } = await start(t, 4)
   const used = await open(t, origin, 1, GET)
   await until(() => used.sockets[0]?.bytesRead !== 0, 'an answer')
@@ -78,7 +78,7 @@ t.test('S6: closes silent connections for new ones, those silent for longest fir
   t.equal((await raw(origin, [GET])).status, 200)
 })
 
-t.test('S10: with all connections in use, the next request gets 503, a reason and Retry-After', async (t) => {
+t.test('with all connections in use, the next request gets 503, a reason and Retry-After', async (t) => {
   const { origin, told, held } = await start(t, 3)
   const used = await open(t, origin, 3, GET.replace('/healthz', '/hold'))
   await until(() => held.length === 3, 'three requests')
@@ -106,7 +106,7 @@ t.test('S10: with all connections in use, the next request gets 503, a reason an
   await until(async () => (await raw(origin, [GET])).status === 200, 'room')
 })
 
-t.test('S6: the same over TLS, before and after the handshake', async (t) => {
+t.test('the same over TLS, before and after the handshake', async (t) => {
   const folder = temporaryFolder(t)
   const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
   const ca = await makeCa()
@@ -125,7 +125,7 @@ t.test('S6: the same over TLS, before and after the handshake', async (t) => {
   t.equal((await request(`${origin}/healthz`, { dispatcher: agent })).statusCode, 200)
 })
 
-t.test('S6: silent connections to `admin` do not block /healthz', async (t) => {
+t.test('silent connections to `admin` do not block /healthz', async (t) => {
   const { bridge, url } = await startBridge(t, legacyStdio(t).server, { admin: 'http://127.0.0.1:0' })
   const admin = String(bridge.adminUrl)
   const silent = await open(t, admin, 110)
@@ -134,7 +134,7 @@ t.test('S6: silent connections to `admin` do not block /healthz', async (t) => {
   t.equal((await call(url, 'tools/list')).status, 200)
 })
 
-t.test('S6: silent connections to the callback of a sign-in do not block the browser', async (t) => {
+t.test('silent connections to the callback of a sign-in do not block the browser', async (t) => {
   const listener = await listen({ port: 0, path: '/callback', name: 'own', onAnswer: async () => 'signedIn' })
   if (!listener) throw new Error('no port')
   t.teardown(() => listener.close())

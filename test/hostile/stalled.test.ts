@@ -46,7 +46,7 @@ async function start(t: Test, write: (socket: Socket) => void) {
 
 const LARGE = Buffer.alloc(64 * 1024 * 1024, 'x')
 
-t.test('H6 cuts off a client that reads nothing of one large write, or of many small ones', async (t) => {
+t.test('cuts off a client that reads nothing of one large write, or of many small ones', async (t) => {
   const ways: [string, (socket: Socket) => void][] = [
     ['one large write', (socket) => socket.write(LARGE)],
     [
@@ -71,7 +71,7 @@ t.test('H6 cuts off a client that reads nothing of one large write, or of many s
   }
 })
 
-t.test('H6 keeps a client that has nothing to read, or reads slowly', async (t) => {
+t.test('keeps a client that has nothing to read, or reads slowly', async (t) => {
   const leap = leaper(t)
   const { stalled, cut, open, opened } = await start(t, (socket) => socket.write(LARGE))
   const slow = await open()

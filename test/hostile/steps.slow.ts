@@ -119,7 +119,7 @@ function growth(work: (size: number) => () => unknown): { once: number; twice: n
 }
 
 for (const [reader, read] of Object.entries(readers)) {
-  t.test(`H7 ${reader} takes steps in proportion to its size, whatever its shape`, async (t) => {
+  t.test(`${reader} takes steps in proportion to its size, whatever its shape`, async (t) => {
     for (const [shape, text] of Object.entries(messages)) {
       const { once, twice } = growth((size) => read(text(size)))
       t.ok(twice <= MOST * once + 2_000, `${shape}: ${once} steps, and ${twice} for twice the size`)
@@ -136,7 +136,7 @@ const results: Record<string, (value: string) => string> = {
   'prompts/get': (value) => `{"messages":[{"role":"user","content":${value}}],"_meta":${value}}`,
 }
 
-t.test('H7 a result on its way to a client takes steps in proportion to its size, whatever its shape', async (t) => {
+t.test('a result on its way to a client takes steps in proportion to its size, whatever its shape', async (t) => {
   for (const [method, result] of Object.entries(results)) {
     const call = callOf({ method })
     for (const [shape, value] of Object.entries(values)) {
@@ -201,7 +201,7 @@ const framings: Record<string, (pieces: Uint8Array[]) => () => unknown> = {
 }
 
 for (const [framing, take] of Object.entries(framings)) {
-  t.test(`H7 ${framing} take steps in proportion to their size, however they are split`, async (t) => {
+  t.test(`${framing} take steps in proportion to their size, however they are split`, async (t) => {
     for (const [shape, text] of Object.entries(streams)) {
       for (const [how, cut] of Object.entries(cuts)) {
         const { once, twice } = growth((size) => take(cut(new TextEncoder().encode(text(size)))))
@@ -211,7 +211,7 @@ for (const [framing, take] of Object.entries(framings)) {
   })
 }
 
-t.test('H7 reads no further from a closed channel, and reports its end once', async (t) => {
+t.test('reads no further from a closed channel, and reports its end once', async (t) => {
   let closed = 0
   let ended = 0
   const flooded = new Peer({ ...silent, close: async () => void closed++ })

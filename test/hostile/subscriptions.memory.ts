@@ -7,7 +7,7 @@ import { besideHealthy, bulkyStdio, startSmall } from '../support/small-heap.js'
 
 for (const era of ['legacy', 'modern'] as const) {
   t.test(
-    `H5 refuses subscriptions to 3.9 MB of addresses, and open ones keep no request in memory (${era} server)`,
+    `refuses subscriptions to 3.9 MB of addresses, and open ones keep no request in memory (${era} server)`,
     async (t) => {
       const attacked = await startSmall(t, bulkyStdio(era))
       const refused: Answer[] = []
@@ -43,7 +43,7 @@ for (const era of ['legacy', 'modern'] as const) {
   )
 }
 
-t.test('H5 relayed subscriptions keep no large request in memory', async (t) => {
+t.test('relayed subscriptions keep no large request in memory', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'modern'))
   await besideHealthy(t, attacked, async () => {
     const uris = Array.from({ length: 256 }, (_, at) => `test://${at}/${'x'.repeat(15_000)}`)

@@ -59,7 +59,7 @@ const DEAF: readonly [
 ]
 
 for (const [name, server, ask] of DEAF) {
-  t.test(`H6 gives up ${name} of 15 MB that is not read`, async (t) => {
+  t.test(`gives up ${name} of 15 MB that is not read`, async (t) => {
     const attacked = await startSmall(t, await server(t), WRITE)
     await besideHealthy(t, attacked, async () => {
       const asked = await inParallel(ASKED, 1, () => ask(t, attacked))

@@ -6,7 +6,7 @@ import { LegacyClient } from '../support/legacy-client.js'
 import { call } from '../support/modern.js'
 import { besideHealthy, bulkyStdio, startSmall } from '../support/small-heap.js'
 
-t.test('H4 stored answers of 4 MB for Last-Event-ID make room for each other', async (t) => {
+t.test('stored answers of 4 MB for Last-Event-ID make room for each other', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'modern'))
   await besideHealthy(t, attacked, async () => {
     await inParallel(160, 4, async () => {
@@ -20,7 +20,7 @@ t.test('H4 stored answers of 4 MB for Last-Event-ID make room for each other', a
   t.ok(used > limit / 2 && used <= limit, `${used} of ${limit} is kept`)
 })
 
-t.test('H5 calls with an open question keep no large request in memory', async (t) => {
+t.test('calls with an open question keep no large request in memory', async (t) => {
   const limits = { parkedPerPrincipal: 200 }
   const attacked = await startSmall(t, bulkyStdio('legacy'), { limits })
   await besideHealthy(t, attacked, async () => {
@@ -33,7 +33,7 @@ t.test('H5 calls with an open question keep no large request in memory', async (
   t.ok(used > 0 && used < limit / 20, `${used} of ${limit} is reserved for them`)
 })
 
-t.test('H4 stores results of tasks that are not fetched while there is memory', async (t) => {
+t.test('stores results of tasks that are not fetched while there is memory', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'modern'), { compat: { emulateTasks: true } })
   await besideHealthy(t, attacked, async () => {
     const clients = await inParallel(2, 1, () => LegacyClient.open(attacked.url, { revision: '2025-11-25' }))

@@ -15,7 +15,7 @@ function configuration(t: Test, mode: number, secretMode = 0o600): string {
   return file
 }
 
-t.test('H29 refuses a configuration or a secret that everyone may write', async (t) => {
+t.test('refuses a configuration or a secret that everyone may write', async (t) => {
   for (const file of [configuration(t, 0o666), configuration(t, 0o600, 0o606)]) {
     for (const args of [
       ['--config', file],
@@ -28,7 +28,7 @@ t.test('H29 refuses a configuration or a secret that everyone may write', async 
   }
 })
 
-t.test('H29 warns of a configuration that a group may write, and of no other', async (t) => {
+t.test('warns of a configuration that a group may write, and of no other', async (t) => {
   const warned = startProgram(t, ['--config', configuration(t, 0o664), '--log-format', 'json'])
   await says(warned, /"event":"config_writable","path":"[^"]*config.json"/)
   await says(warned, /listening/)
@@ -37,7 +37,7 @@ t.test('H29 warns of a configuration that a group may write, and of no other', a
   t.notMatch(own.stderr(), /may be written/)
 })
 
-t.test('S10: refuses a configuration in a folder that everyone may write, also behind a link', async (t) => {
+t.test('refuses a configuration in a folder that everyone may write, also behind a link', async (t) => {
   const file = configuration(t, 0o600)
   const link = join(temporaryFolder(t), 'link.json')
   symlinkSync(file, link)
@@ -55,7 +55,7 @@ t.test('S10: refuses a configuration in a folder that everyone may write, also b
   t.equal((await run(t, ['check', '--config', file])).code, 0)
 })
 
-t.test('S10: warns of a folder that a group may write', async (t) => {
+t.test('warns of a folder that a group may write', async (t) => {
   const file = configuration(t, 0o600)
   chmodSync(dirname(file), 0o770)
   const warned = startProgram(t, ['--config', file, '--log-format', 'json'])

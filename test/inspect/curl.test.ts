@@ -108,7 +108,7 @@ const HOSTILE = [
   '日本 \u{1f600}',
 ]
 
-t.test('S8: the command for PowerShell sends the same request, whatever it contains', async (t) => {
+t.test('the command for PowerShell sends the same request, whatever it contains', async (t) => {
   for (const text of HOSTILE) {
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: text, arguments: { text } } }
     const request = JSON.stringify(message, null, '\t').replaceAll('\n', '\r\n')
@@ -132,7 +132,7 @@ t.test('S8: the command for PowerShell sends the same request, whatever it conta
   }
 })
 
-t.test('S8: the command for PowerShell has variables instead of secrets, as the one for sh', async (t) => {
+t.test('the command for PowerShell has variables instead of secrets, as the one for sh', async (t) => {
   const client = { era: 'legacy', transport: 'http' } as const
   const call: Parameters<typeof curlOf>[0] = { client, events: [whole], session: 's', principal: 'ada' }
   const { command = '', variables } = powershellRequestOf(call) ?? {}

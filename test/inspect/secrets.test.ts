@@ -139,7 +139,7 @@ const TEXTS: Record<string, readonly [text: string, secret: string, stays?: stri
 }
 
 for (const [what, rows] of Object.entries(TEXTS)) {
-  t.test(`S5: ${what} are hidden in texts, in JSON, and in JSON within JSON`, async (t) => {
+  t.test(`${what} are hidden in texts, in JSON, and in JSON within JSON`, async (t) => {
     for (const [text, secret, stays] of rows) {
       const pattern = new RegExp(secret.replace(/[.*+?^${}()[\]\\/]/g, '\\$&'))
       const spellings: Record<string, string> = {
@@ -213,7 +213,7 @@ const MESSAGES: Record<string, readonly unknown[]> = {
 }
 
 for (const [what, messages] of Object.entries(MESSAGES)) {
-  t.test(`S5: ${what} are hidden in JSON, however it is packed`, async (t) => {
+  t.test(`${what} are hidden in JSON, however it is packed`, async (t) => {
     for (const message of messages) {
       const json = JSON.stringify(message)
       const spellings: Record<string, string> = {
@@ -240,7 +240,7 @@ for (const [what, messages] of Object.entries(MESSAGES)) {
   })
 }
 
-t.test('S5: shows values that only look like secrets', async (t) => {
+t.test('shows values that only look like secrets', async (t) => {
   for (const message of [
     { required: ['password', 'user'], properties: { user: { type: 'string' } } },
     { enum: ['token', 'key'] },
@@ -268,7 +268,7 @@ t.test('S5: shows values that only look like secrets', async (t) => {
   }
 })
 
-t.test('S5: examines JSON within strings to a bounded depth, and hides deeper levels', async (t) => {
+t.test('examines JSON within strings to a bounded depth, and hides deeper levels', async (t) => {
   let text = JSON.stringify({ list: ['Authorization', 'CANARY'] })
   for (let depth = 0; depth < 12; depth++) {
     text = JSON.stringify({ text })
@@ -278,7 +278,7 @@ t.test('S5: examines JSON within strings to a bounded depth, and hides deeper le
   }
 })
 
-t.test('S5: each pattern of the table has a name, and matches only itself', async (t) => {
+t.test('each pattern of the table has a name, and matches only itself', async (t) => {
   t.ok(FORMS.length >= 15)
   for (const { what, form } of FORMS) {
     t.ok(what.length > 3)

@@ -34,7 +34,7 @@ function start({ max = 8, share = 0.5 }: { max?: number; share?: number } = {}) 
 }
 
 t.test(
-  'H10 idle occupants make room for new ones: those of the largest holder first, the longest idle first',
+  'idle occupants make room for new ones: those of the largest holder first, the longest idle first',
   async (t) => {
     const { enter, many, open, occupancy } = start()
     const greedy = many(4, 'greedy')
@@ -54,7 +54,7 @@ t.test(
   },
 )
 
-t.test('H10 beyond its share, a principal ends its own idle occupants, even if there is room', async (t) => {
+t.test('beyond its share, a principal ends its own idle occupants, even if there is room', async (t) => {
   const { enter, many, open, occupancy } = start()
   const mine = many(4, 'greedy')
   t.equal(open(mine), 4)
@@ -63,7 +63,7 @@ t.test('H10 beyond its share, a principal ends its own idle occupants, even if t
   t.equal(occupancy.used, 4)
 })
 
-t.test('H10 refuses a principal that uses all of its share, and admits others', async (t) => {
+t.test('refuses a principal that uses all of its share, and admits others', async (t) => {
   const { enter, many, occupancy } = start()
   many(4, 'greedy', false)
   t.match(
@@ -137,7 +137,7 @@ t.test('a newcomer ends the spares of its principal, and nothing that is in use 
   t.equal(occupancy.used, 3)
 })
 
-t.test('H18 whatever a principal does, it ends no occupant of principals that hold less', async () => {
+t.test('whatever a principal does, it ends no occupant of principals that hold less', async () => {
   const step = fc.record({ principal: fc.constantFrom('a', 'b', 'c'), idle: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 3, max: 20 }), (steps, max) => {

@@ -37,7 +37,7 @@ async function lanesOf(t: Test): Promise<Lane[]> {
   ]
 }
 
-t.test(`H1 ${TOTAL} calls of ${PRINCIPALS.length} principals on all lanes: each gets its own answer`, async (t) => {
+t.test(`${TOTAL} calls of ${PRINCIPALS.length} principals on all lanes: each gets its own answer`, async (t) => {
   const lanes = await lanesOf(t)
   const { urls, busy } = await startBridgeProcess(t, {
     listen: 'http://127.0.0.1:0/mcp',

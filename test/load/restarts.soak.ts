@@ -63,7 +63,7 @@ for (const [circumstances, drainDelay] of [
   ['that stops at once', 0],
   ['that goes on for a while before it stops', 300],
 ] as const)
-  t.test(`U1: ${RESTARTS} restarts of a bridge ${circumstances} cut off none of ${CLIENTS} clients`, async (t) => {
+  t.test(`${RESTARTS} restarts of a bridge ${circumstances} cut off none of ${CLIENTS} clients`, async (t) => {
     const executions = join(temporaryFolder(t), 'executions')
     const modern = await ModernHttp.start(t)
     const origin = `http://127.0.0.1:${await freePort()}`

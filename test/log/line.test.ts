@@ -15,7 +15,7 @@ function logTo(format: 'json' | 'pretty', terminal = false) {
 }
 
 for (const format of ['json', 'pretty'] as const) {
-  t.test(`H20 in ${format}, no value breaks a line, controls a terminal or hides text`, async (t) => {
+  t.test(`in ${format}, no value breaks a line, controls a terminal or hides text`, async (t) => {
     const { log, lines } = logTo(format)
     log.info({ event: 'call', name: HOSTILE, [HOSTILE]: { deep: [HOSTILE] } }, HOSTILE)
     log.child({ server: HOSTILE }).error({ event: 'unexpected_error', err: new Error(HOSTILE) }, 'x')
@@ -28,7 +28,7 @@ for (const format of ['json', 'pretty'] as const) {
       t.match(JSON.parse(lines[0] ?? ''), { name: HOSTILE, msg: HOSTILE }, 'programs read what was said')
   })
 
-  t.test(`H20 in ${format}, no line is over 16 KiB, and a truncated one says so`, async (t) => {
+  t.test(`in ${format}, no line is over 16 KiB, and a truncated one says so`, async (t) => {
     const { log, lines } = logTo(format)
     log.warn({ event: 'call', method: 'm'.repeat(3_900_000), why: 'short' }, 'x')
     log.warn(
@@ -45,7 +45,7 @@ for (const format of ['json', 'pretty'] as const) {
     t.match(lines[0], /short/, 'what fits stays')
   })
 
-  t.test(`H20 in ${format}, any text is one bounded line`, async () => {
+  t.test(`in ${format}, any text is one bounded line`, async () => {
     const { log, lines } = logTo(format, true)
     const anything = fc.dictionary(
       fc.string({ unit: 'binary' }),
@@ -65,7 +65,7 @@ for (const format of ['json', 'pretty'] as const) {
   })
 }
 
-t.test('H20 the name of a tool is escaped like any other value', async (t) => {
+t.test('the name of a tool is escaped like any other value', async (t) => {
   const { log, lines } = logTo('pretty')
   log.info({ event: 'call', method: 'tools/call', name: 'echo "x"', ms: 1.5, none: undefined }, 'call')
   t.match(lines[0], /^\d\d:\d\d:\d\d\.\d{3} INFO {2}call method=tools\/call name="echo \\"x\\"" ms=1\.5\n$/)

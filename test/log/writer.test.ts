@@ -55,7 +55,7 @@ function namedPipe(t: Test, options: { max?: number; retry?: number } = {}) {
   }
 }
 
-t.test('H8 buffers unread lines up to a bound, and reports dropped ones where they are missing', async (t) => {
+t.test('buffers unread lines up to a bound, and reports dropped ones where they are missing', async (t) => {
   const { writer, read } = namedPipe(t, { max: 100 * 1024 })
   writer.onRoom = (lines) => writer.write(`${lines} dropped\n`)
   for (let i = 0; i < 1_000; i++) writer.write(LINE)
@@ -73,7 +73,7 @@ t.test('H8 buffers unread lines up to a bound, and reports dropped ones where th
   t.equal(read().at(-1), 'after')
 })
 
-t.test('H8 a reader that has gone costs nothing, and one that returns gets a report', async (t) => {
+t.test('a reader that has gone costs nothing, and one that returns gets a report', async (t) => {
   const { writer, read, leave, comeBack } = namedPipe(t, { max: 4 * 1024, retry: 10 })
   writer.onRoom = (lines) => writer.write(`${lines} dropped\n`)
   writer.write(LINE)
@@ -85,7 +85,7 @@ t.test('H8 a reader that has gone costs nothing, and one that returns gets a rep
   await until(() => read().some((line) => line.endsWith('dropped')))
 })
 
-t.test('H8 retries a full device, and delays nobody', async (t) => {
+t.test('retries a full device, and delays nobody', async (t) => {
   // It stays open: the writer goes on trying.
   const fd = openSync('/dev/full', 'w')
   const writer = new LineWriter({ fd, stream: () => t.fail('this is no pipe') as never, retry: 10 })

@@ -55,7 +55,7 @@ const twoAddresses = (asked?: () => void): LookupFunction => {
   }
 }
 
-t.test('N4: waits a second for an address, although another one is unreachable', { skip }, async (t) => {
+t.test('waits a second for an address, although another one is unreachable', { skip }, async (t) => {
   const { port, goOn, standStill } = await slowServer(t)
   const target = { hostname: 'two.example', host: 'two.example', protocol: 'http:', port: String(port) }
   // A busy machine may let the server go on too late. Then it is tried again.
@@ -77,7 +77,7 @@ t.test('N4: waits a second for an address, although another one is unreachable',
 })
 
 t.test(
-  'N4: if no address of a host is reachable in time, the failure has a cause, and nothing was executed',
+  'if no address of a host is reachable in time, the failure has a cause, and nothing was executed',
   { skip },
   async (t) => {
     const { port, standStill } = await slowServer(t)
@@ -92,14 +92,14 @@ t.test(
   },
 )
 
-t.test('N4: if every address of a host refuses connections, nothing was executed', async (t) => {
+t.test('if every address of a host refuses connections, nothing was executed', async (t) => {
   const port = await freePort()
   const { url } = await startBridge(t, { url: `http://localhost:${port}/mcp` })
   const { error } = (await call(url, 'tools/list')).message
   t.match(error, { message: /Connection refused/, data: { outcome: 'not_executed' } })
 })
 
-t.test('N4: every cause has a name', async (t) => {
+t.test('every cause has a name', async (t) => {
   const failed = (code: string, message = '') => Object.assign(new Error(message), { code })
   const all = (...codes: string[]) =>
     Object.assign(new AggregateError(codes.map((code) => failed(code))), { code: codes[0] })
@@ -111,7 +111,7 @@ t.test('N4: every cause has a name', async (t) => {
   t.equal(causeOf(failed('ETIMEDOUT'))?.notSent, undefined, 'an open connection may end with it')
 })
 
-t.test('N4: packages wait for each address, too', (t) => {
+t.test('packages wait for each address, too', (t) => {
   const before = getDefaultAutoSelectFamilyAttemptTimeout()
   t.teardown(() => setDefaultAutoSelectFamilyAttemptTimeout(before))
   waitForEachAddress()

@@ -71,7 +71,7 @@ const KINDS: Record<string, { make: (path: string, t: Test) => unknown; why: Reg
 }
 
 for (const [name, { make, why }] of Object.entries(KINDS)) {
-  t.test(`S2: refuses ${name} in place of a lock file, and leaves it`, async (t) => {
+  t.test(`refuses ${name} in place of a lock file, and leaves it`, async (t) => {
     const folder = join(temporaryFolder(t), 'own')
     mkdirSync(folder, { mode: 0o700 })
     const path = join(folder, 'lock')
@@ -88,7 +88,7 @@ for (const [name, { make, why }] of Object.entries(KINDS)) {
     t.equal(lstatSync(path).ino, ino)
   })
 
-  t.test(`S2: the stores of tokens and of trust report ${name} in place of their lock file`, async (t) => {
+  t.test(`the stores of tokens and of trust report ${name} in place of their lock file`, async (t) => {
     const folder = join(temporaryFolder(t), 'own')
     mkdirSync(folder, { mode: 0o700 })
     if ((await make(join(folder, 'key.json.lock'), t)) === false) return void t.pass('it cannot be made here')
@@ -105,7 +105,7 @@ for (const [name, { make, why }] of Object.entries(KINDS)) {
   })
 }
 
-t.test('S2: waits for a lock file that vanishes without busy looping', async (t) => {
+t.test('waits for a lock file that vanishes without busy looping', async (t) => {
   const path = join(temporaryFolder(t), 'lock')
   writeFileSync(path, 'somebody')
   let turns = 0

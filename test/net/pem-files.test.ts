@@ -48,7 +48,7 @@ t.test('refuses unusable files, with the reason', async (t) => {
   t.same(
     readPem({ ca: marked(ca.cert), cert: marked(own.cert), key: marked(own.key) }),
     { ca: ca.cert, cert: own.cert, key: own.key },
-    'R4: a byte order mark is ignored',
+    'a byte order mark is ignored',
   )
   const both = file(own.key + own.cert)
   t.ok(readPem({ cert: both, key: both }).key, 'certificate and key in one file')

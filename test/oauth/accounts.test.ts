@@ -44,7 +44,7 @@ const accountOf = (accounts: Accounts, principal: string) => accounts.for({ prin
 const refuse = (account: Account, server: Protected, sent?: string) =>
   account.signIn({ status: 401, challenges: [server.challenge()], sent }, never)
 
-t.test('A40 loads the files that obtain a token on demand', async (t) => {
+t.test('loads the files that obtain a token on demand', async (t) => {
   const { metafile } = await build({
     entryPoints: [fileURLToPath(new URL('../../src/oauth/client/accounts.ts', import.meta.url))],
     outdir: temporaryFolder(t),
@@ -73,7 +73,7 @@ t.test('A40 loads the files that obtain a token on demand', async (t) => {
   t.ok(size < 34_000, `${size} bytes`)
 })
 
-t.test('A40 a server without a sign-in costs a look at a missing file', async (t) => {
+t.test('a server without a sign-in costs a look at a missing file', async (t) => {
   const server = await Protected.start(t)
   const { accounts, folder } = accountsOf(t, server)
   const account = accountOf(accounts, 'local')
@@ -104,7 +104,7 @@ t.test('accounts of two principals share nothing', async (t) => {
   t.equal(await accountOf(accounts, 'local').authorization(never), header)
 })
 
-t.test('A19 a service account is signed in to only by a command', async (t) => {
+t.test('a service account is signed in to only by a command', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { accounts, opened } = accountsOf(t, server, { account: 'service' })

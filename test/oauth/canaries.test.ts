@@ -64,7 +64,7 @@ async function guarded(t: Test, as: ScriptedAs): Promise<PlainHttp> {
 /** Tokens that the server takes no more. */
 const over = new Set<string>()
 
-t.test('A23 no secret of a sign-in is in anything that the program writes, shows or passes on', async (t) => {
+t.test('no secret of a sign-in is in anything that the program writes, shows or passes on', async (t) => {
   plant({ client_secret: CLIENT_SECRET, code: DESCRIPTION })
   const as = await ScriptedAs.start(t, {
     metadata: (own) => ({
@@ -174,7 +174,7 @@ t.test('A23 no secret of a sign-in is in anything that the program writes, shows
   t.same(secretsIn(`x ${file} y`), [file], 'secrets are known')
 })
 
-t.test('A23 this test fails for a bridge that writes a secret', async (t) => {
+t.test('this test fails for a bridge that writes a secret', async (t) => {
   const teardowns: (() => void)[] = []
   const other = { teardown: (work: () => void) => teardowns.push(work) } as unknown as Test
   plant(new URLSearchParams({ state: 'CANARY-state+of a/test' }))

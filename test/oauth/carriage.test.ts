@@ -52,7 +52,7 @@ async function withToken(
 const tokensAt = ({ received }: PlainHttp) => received.map(({ headers }) => headers.authorization)
 
 for (const era of ['legacy', 'modern'] as const) {
-  t.test(`A1 a redirect of a ${era} server takes no token to another origin`, async (t) => {
+  t.test(`a redirect of a ${era} server takes no token to another origin`, async (t) => {
     const elsewhere = await PlainHttp.start(t, (_arrival, response) => sendText(response, '{}'))
     for (const status of [301, 302, 303, 307, 308]) {
       const server = await serverOf(t, era, (_arrival, response) =>
@@ -67,7 +67,7 @@ for (const era of ['legacy', 'modern'] as const) {
   })
 }
 
-t.test('A1 an endpoint of HTTP+SSE on another origin gets no token', async (t) => {
+t.test('an endpoint of HTTP+SSE on another origin gets no token', async (t) => {
   const elsewhere = await PlainHttp.start(t, (_arrival, response) => sendText(response, '{}', {}, 202))
   const server = await PlainHttp.start(t, ({ method }, response) => {
     if (method !== 'GET') return response.writeHead(405).end()
@@ -81,7 +81,7 @@ t.test('A1 an endpoint of HTTP+SSE on another origin gets no token', async (t) =
   t.same(elsewhere.received, [])
 })
 
-t.test('A1 other paths of a server get no token', async (t) => {
+t.test('other paths of a server get no token', async (t) => {
   const server = await serverOf(t, 'modern', (_arrival, response) => sendText(response, '{}'))
   const { url } = await withToken(t, server, { paths: ['/files/*'] })
   t.equal((await send('GET', new URL('/files/a', url).href, undefined, {})).status, 200)
@@ -90,26 +90,23 @@ t.test('A1 other paths of a server get no token', async (t) => {
   t.equal(arrival?.headers.authorization, undefined)
 })
 
-t.test(
-  'A1 a token of one server goes to no other server of the bridge, and to no other path of its host',
-  async (t) => {
-    const server = await serverOf(t, 'modern', (_arrival, response) => sendText(response, '{}'))
-    const other = await serverOf(t, 'modern', (_arrival, response) => sendText(response, '{}'))
-    const folder = join(temporaryFolder(t), 'tokens')
-    await storeToken(folder, server.url, { access: TOKEN })
-    for (const url of [other.url, `${server.origin}/mcp/other`, `${server.origin}/other`]) {
-      const { signIn } = personParts(t, { folder })
-      const { url: at, bridge } = await startBridge(t, { url }, {}, { signIn })
-      await bridge.server.warmUp()
-      await call(at, 'tools/call', { name: 'x' })
-    }
-    t.ok(other.received.length > 0 && server.received.length > 0)
-    t.same([...tokensAt(server), ...tokensAt(other)].filter(Boolean), [])
-  },
-)
+t.test('a token of one server goes to no other server of the bridge, and to no other path of its host', async (t) => {
+  const server = await serverOf(t, 'modern', (_arrival, response) => sendText(response, '{}'))
+  const other = await serverOf(t, 'modern', (_arrival, response) => sendText(response, '{}'))
+  const folder = join(temporaryFolder(t), 'tokens')
+  await storeToken(folder, server.url, { access: TOKEN })
+  for (const url of [other.url, `${server.origin}/mcp/other`, `${server.origin}/other`]) {
+    const { signIn } = personParts(t, { folder })
+    const { url: at, bridge } = await startBridge(t, { url }, {}, { signIn })
+    await bridge.server.warmUp()
+    await call(at, 'tools/call', { name: 'x' })
+  }
+  t.ok(other.received.length > 0 && server.received.length > 0)
+  t.same([...tokensAt(server), ...tokensAt(other)].filter(Boolean), [])
+})
 
 for (const era of ['legacy', 'modern'] as const) {
-  t.test(`A29 no answer has the 401 of a ${era} server, or its challenge`, async (t) => {
+  t.test(`no answer has the 401 of a ${era} server, or its challenge`, async (t) => {
     const refuse: Answer = (_arrival, response) =>
       response.writeHead(401, { 'www-authenticate': 'Bearer realm="CANARY"' }).end('{"error":"CANARY"}')
     let isRefused = false

@@ -6,7 +6,7 @@ import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
 
 const document = 'https://client.example/mcp-bridge.json'
 
-t.test('A11 uses the configuration first, then a client ID document, then a registration', async (t) => {
+t.test('uses the configuration first, then a client ID document, then a registration', async (t) => {
   const as = await ScriptedAs.start(t, { metadata: (own) => ({ ...own, client_id_metadata_document_supported: true }) })
   const server = await Protected.start(t, as.issuer)
   const idOf = async (settings: object) => {
@@ -21,7 +21,7 @@ t.test('A11 uses the configuration first, then a client ID document, then a regi
   t.equal(await idOf({ clientMetadataUrl: document }), 'client-2', 'nobody said that documents are read')
 })
 
-t.test('A11 a client with a document signs in at a real authorization server', async (t) => {
+t.test('a client with a document signs in at a real authorization server', async (t) => {
   const oidc = await Oidc.start(t, {
     documents: {
       [document]: {
@@ -64,7 +64,7 @@ t.test('a registration has all required members, and one redirect URI', async (t
   t.equal(as.of('/token')[0]?.params.get('redirect_uri'), redirectUri)
 })
 
-t.test('A11 a flow registers once, although another registration was refused', async (t) => {
+t.test('a flow registers once, although another registration was refused', async (t) => {
   const as = await ScriptedAs.start(t, {
     register: ({ body }) =>
       String(body['redirect_uris']).includes('localhost')
@@ -151,7 +151,7 @@ t.test('without any registration, the error says what to configure, and where', 
   t.equal(visits.length, 0)
 })
 
-t.test('A10 a configured client of another issuer is an error, and no registration replaces it', async (t) => {
+t.test('a configured client of another issuer is an error, and no registration replaces it', async (t) => {
   const as = await ScriptedAs.start(t)
   const other = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
@@ -172,7 +172,7 @@ t.test('the configured issuer is used in place of one that differs by a slash', 
   t.match(await unauthorized(), /^Bearer /)
 })
 
-t.test('R15: an issuer without a path equals the one with a trailing slash', async (t) => {
+t.test('an issuer without a path equals the one with a trailing slash', async (t) => {
   for (const inResource of ['', '/'])
     for (const inMetadata of ['', '/']) {
       const what = JSON.stringify({ inResource, inMetadata })
@@ -195,7 +195,7 @@ t.test('R15: an issuer without a path equals the one with a trailing slash', asy
     }
 })
 
-t.test('R15: a server of 2025-03-26 may name itself with a slash', async (t) => {
+t.test('a server of 2025-03-26 may name itself with a slash', async (t) => {
   const as = await ScriptedAs.start(t, {
     metadata: (own) => ({ ...own, issuer: `${own['issuer']}/` }),
     callback: (params) => params.set('iss', `${params.get('iss')}/`),
@@ -208,7 +208,7 @@ t.test('R15: a server of 2025-03-26 may name itself with a slash', async (t) => 
   t.not(await unauthorized(sent), sent, 'renewed')
 })
 
-t.test('R15: a configured client belongs to its issuer in either spelling', async (t) => {
+t.test('a configured client belongs to its issuer in either spelling', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const settings = { clientId: 'id' }
@@ -218,7 +218,7 @@ t.test('R15: a configured client belongs to its issuer in either spelling', asyn
   t.match(await signingIn(t, { server, settings, folder }).unauthorized(sent), /^Bearer /)
 })
 
-t.test('A9 nothing of one issuer goes to another when the metadata of the server change', async (t) => {
+t.test('nothing of one issuer goes to another when the metadata of the server change', async (t) => {
   const first = await ScriptedAs.start(t, {
     register: () => [201, { client_id: 'first-client', client_secret: 'first-secret' }],
   })
@@ -246,7 +246,7 @@ t.test('A9 nothing of one issuer goes to another when the metadata of the server
   t.match(await store.read(account.key), { token: { issuer: second.issuer }, client: { issuer: second.issuer } })
 })
 
-t.test('A9 the issuer of a token is used while the server names it', async (t) => {
+t.test('the issuer of a token is used while the server names it', async (t) => {
   const first = await ScriptedAs.start(t)
   const second = await ScriptedAs.start(t)
   const server = await Protected.start(t, first.issuer)
@@ -261,7 +261,7 @@ t.test('A9 the issuer of a token is used while the server names it', async (t) =
   )
 })
 
-t.test('A3 the resource has the bytes of the metadata in every request, or is in none', async (t) => {
+t.test('the resource has the bytes of the metadata in every request, or is in none', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const sentBy = async (resource: string | undefined, settings: object = {}) => {
@@ -339,7 +339,7 @@ t.test('a server that requires a key and knows no sign-in is not taken for one t
   t.equal(visits.length, 0)
 })
 
-t.test('A9 does not send a configured client to another issuer that a server names later', async (t) => {
+t.test('does not send a configured client to another issuer that a server names later', async (t) => {
   const first = await ScriptedAs.start(t)
   const second = await ScriptedAs.start(t)
   const server = await Protected.start(t, first.issuer)

@@ -84,7 +84,7 @@ t.test('discover says how to sign in to a server, and shows its tools afterwards
   t.same(
     oidc.requests.filter(({ path }) => path === '/reg' || path === '/auth' || path === '/token'),
     [],
-    'A19 nobody was registered or asked for that',
+    'nobody was registered or asked for that',
   )
 
   t.equal((await run(t, ['login', 'stock', '--config', config, ...store, '--browser', willing])).code, 0)

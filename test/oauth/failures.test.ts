@@ -19,7 +19,7 @@ t.test('docs/auth.md describes every reason for which a sign-in fails, once, and
   for (const [, reason, cause, next] of rows) t.ok(cause && next, `${reason} has a cause, and what to do`)
 })
 
-t.test('A29 sign-in errors have HTTP status 200, except the two that docs/auth.md names', async (t) => {
+t.test('sign-in errors have HTTP status 200, except the two that docs/auth.md names', async (t) => {
   for (const name of Object.keys(faults) as FaultName[]) {
     const fault = new Fault(name, '')
     if (isOfSignIn(fault)) t.equal(fault.status, 200, name)

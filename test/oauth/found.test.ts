@@ -25,7 +25,7 @@ async function behind(t: Test, metadata: (origin: string) => object) {
   return { world, asked, folder, look: () => discover([url], discovery.parts) }
 }
 
-t.test('A5 checks each address of the host of a discovered server', async (t) => {
+t.test('checks each address of the host of a discovered server', async (t) => {
   const { world, asked, look } = await behind(t, (origin) => ({ authorization_servers: [origin] }))
   let asks = 0
   // The server is where it may be when it is met, and elsewhere on this machine when it is asked for its metadata.
@@ -42,7 +42,7 @@ t.test('A5 checks each address of the host of a discovered server', async (t) =>
   t.notOk(asked.includes('/.well-known/oauth-protected-resource/mcp'))
 })
 
-t.test('A5 does not request a private issuer that a discovered server names', async (t) => {
+t.test('does not request a private issuer that a discovered server names', async (t) => {
   const { look } = await behind(t, () => ({ authorization_servers: ['https://10.1.2.3'] }))
   const { servers } = await look()
   t.match(

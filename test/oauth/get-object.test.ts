@@ -1,7 +1,7 @@
 import t from 'tap'
 import { objectIn } from '../../src/oauth/get-object.js'
 
-t.test('R4: metadata are an object, with or without a byte order mark', async (t) => {
+t.test('metadata are an object, with or without a byte order mark', async (t) => {
   const read = (text: string) => objectIn(new TextEncoder().encode(text))
   for (const text of ['{"issuer":"https://a.example"}', '\ufeff{"issuer":"https://a.example"}'])
     t.same(read(text), { issuer: 'https://a.example' })

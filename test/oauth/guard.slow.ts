@@ -52,7 +52,7 @@ const network: Network = { ca: ca.cert, resolve: async () => ['127.0.0.1'], time
 const allow = ['as.example']
 const nobody = () => Promise.reject(new Error('nobody was to come'))
 
-t.test('A5 signs in to the same servers where no address is private', async (t) => {
+t.test('signs in to the same servers where no address is private', async (t) => {
   const { server } = await world(t)
   const { unauthorized } = signingIn(t, {
     server,
@@ -66,7 +66,7 @@ t.test('A5 signs in to the same servers where no address is private', async (t) 
   t.equal(await unauthorized(), 'Bearer token')
 })
 
-t.test('A5 an issuer that is not public must be listed', async (t) => {
+t.test('an issuer that is not public must be listed', async (t) => {
   const { server, asked } = await world(t)
   const { unauthorized, visits } = signingIn(t, { server, network, person: nobody })
   t.match(await reasonOf(unauthorized()), { reason: 'auth_unsafe', message: /oauth\.allow/ })
@@ -75,7 +75,7 @@ t.test('A5 an issuer that is not public must be listed', async (t) => {
 })
 
 for (const place of ['issuer', 'authorization_endpoint', 'token_endpoint', 'registration_endpoint'] as const) {
-  t.test(`A5 private addresses in other spellings, as ${place}`, async (t) => {
+  t.test(`private addresses in other spellings, as ${place}`, async (t) => {
     const { server, set } = await world(t)
     for (const [name, host] of [...INSIDE, ...MALFORMED]) {
       set(place, `https://${host}:${trap.port}/x`)
@@ -93,7 +93,7 @@ for (const place of ['issuer', 'authorization_endpoint', 'token_endpoint', 'regi
   })
 }
 
-t.test('A5 refuses a host that resolves to another address the next time', async (t) => {
+t.test('refuses a host that resolves to another address the next time', async (t) => {
   const { server, set } = await world(t)
   const turns: Record<string, string[]> = { 'turning.example': [PUBLIC] }
   const resolve = async (host: string) => turns[host] ?? ['127.0.0.1']
@@ -113,7 +113,7 @@ t.test('A5 refuses a host that resolves to another address the next time', async
   t.same(await trap.caught(), [])
 })
 
-t.test('A5 a public server cannot send anybody to this machine, although other servers are here', async (t) => {
+t.test('a public server cannot send anybody to this machine, although other servers are here', async (t) => {
   const { server, set } = await world(t)
   for (const address of [
     `http://127.0.0.1:${trap.port}`,

@@ -14,7 +14,7 @@ const nothingHappened = (t: Test, as: ScriptedAs | undefined, { visits, shown, f
   t.same(existsSync(folder) ? readdirSync(folder) : [], [], 'nothing is stored')
 }
 
-t.test('A2 does not fetch metadata of another origin, wherever the challenge points', async (t) => {
+t.test('does not fetch metadata of another origin, wherever the challenge points', async (t) => {
   const as = await ScriptedAs.start(t)
   const elsewhere = await Protected.start(t, as.issuer)
   const server = await Protected.start(t, as.issuer)
@@ -24,7 +24,7 @@ t.test('A2 does not fetch metadata of another origin, wherever the challenge poi
   t.same(server.asked, ['/.well-known/oauth-protected-resource/mcp'])
 })
 
-t.test('A2 metadata that do not cover the server lead to no registration and no browser', async (t) => {
+t.test('metadata that do not cover the server lead to no registration and no browser', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   for (const resource of [
@@ -71,7 +71,7 @@ t.test('invalid, large or slow metadata of a resource are a clear failure', asyn
   }
 })
 
-t.test('A4 does not use metadata whose issuer differs by a byte', async (t) => {
+t.test('does not use metadata whose issuer differs by a byte', async (t) => {
   const variants: Record<string, (issuer: string) => string> = {
     'two slashes at the end': (issuer) => `${issuer}//`,
     'a query': (issuer) => `${issuer}/?x`,
@@ -94,7 +94,7 @@ t.test('A4 does not use metadata whose issuer differs by a byte', async (t) => {
   }
 })
 
-t.test('A4 looks for metadata in order, and uses the first that exist', async (t) => {
+t.test('looks for metadata in order, and uses the first that exist', async (t) => {
   const paths = (as: ScriptedAs) => as.requests.map(({ path }) => path).filter((path) => path.includes('.well-known'))
   const root = await ScriptedAs.start(t, { place: '/.well-known/openid-configuration' })
   await signingIn(t, { server: await Protected.start(t, root.issuer) }).unauthorized()
@@ -112,7 +112,7 @@ t.test('A4 looks for metadata in order, and uses the first that exist', async (t
   nothingHappened(t, nowhere, signing)
 })
 
-t.test('A6 an authorization server that does not declare S256 opens no browser', async (t) => {
+t.test('an authorization server that does not declare S256 opens no browser', async (t) => {
   for (const methods of [undefined, [], ['plain'], 'S256', null]) {
     const as = await ScriptedAs.start(t, {
       metadata: ({ code_challenge_methods_supported: _own, ...rest }) => ({
@@ -130,7 +130,7 @@ t.test('A6 an authorization server that does not declare S256 opens no browser',
   }
 })
 
-t.test('A5 does not use endpoints without TLS, unless they and the server are on this machine', async (t) => {
+t.test('does not use endpoints without TLS, unless they and the server are on this machine', async (t) => {
   for (const endpoint of ['authorization_endpoint', 'token_endpoint', 'registration_endpoint', 'revocation_endpoint']) {
     for (const address of [
       'http://as.example/x',
@@ -175,7 +175,7 @@ const UNREADABLE = [
   'https://u:p@as.example',
 ]
 
-t.test('S3: an issuer that is not a web address is unsafe', async (t) => {
+t.test('an issuer that is not a web address is unsafe', async (t) => {
   for (const issuer of [...OFF_THE_WEB, ...UNREADABLE]) {
     const server = await Protected.start(t, issuer)
     const signing = signingIn(t, { server })
@@ -184,7 +184,7 @@ t.test('S3: an issuer that is not a web address is unsafe', async (t) => {
   }
 })
 
-t.test('S3: a challenge cannot name metadata that are not on the web', async (t) => {
+t.test('a challenge cannot name metadata that are not on the web', async (t) => {
   for (const address of [...OFF_THE_WEB, ...UNREADABLE]) {
     const server = await Protected.start(t, 'file:///etc')
     const signing = signingIn(t, { server })
@@ -195,7 +195,7 @@ t.test('S3: a challenge cannot name metadata that are not on the web', async (t)
   }
 })
 
-t.test('S3: metadata with addresses that are not on the web are unsafe, also those that nobody uses', async (t) => {
+t.test('metadata with addresses that are not on the web are unsafe, also those that nobody uses', async (t) => {
   const ofIssuer = [
     'authorization_endpoint',
     'token_endpoint',
@@ -227,7 +227,7 @@ t.test('S3: metadata with addresses that are not on the web are unsafe, also tho
     }
 })
 
-t.test('S3: endpoints with a user name, a password or a fragment are unsafe', async (t) => {
+t.test('endpoints with a user name, a password or a fragment are unsafe', async (t) => {
   for (const endpoint of ['authorization_endpoint', 'token_endpoint', 'registration_endpoint'])
     for (const address of ['https://u:p@as.example/x', 'https://u@as.example/x', 'https://as.example/x#y']) {
       const as = await ScriptedAs.start(t, { metadata: (own) => ({ ...own, [endpoint]: address }) })
@@ -237,7 +237,7 @@ t.test('S3: endpoints with a user name, a password or a fragment are unsafe', as
     }
 })
 
-t.test('S3: ignores members that are not addresses', async (t) => {
+t.test('ignores members that are not addresses', async (t) => {
   const as = await ScriptedAs.start(t, {
     metadata: (own) => ({
       ...own,
@@ -251,7 +251,7 @@ t.test('S3: ignores members that are not addresses', async (t) => {
   t.equal(as.of('/token').length, 1)
 })
 
-t.test('S3: a registration with an address that is not on the web is unsafe', async (t) => {
+t.test('a registration with an address that is not on the web is unsafe', async (t) => {
   for (const member of ['registration_client_uri', 'client_uri', 'logo_uri']) {
     const as = await ScriptedAs.start(t, { register: () => [201, { client_id: 'c', [member]: 'javascript:1' }] })
     const signing = signingIn(t, { server: await Protected.start(t, as.issuer) })
@@ -260,7 +260,7 @@ t.test('S3: a registration with an address that is not on the web is unsafe', as
   }
 })
 
-t.test('A8 accepts an answer that names the issuer, or any if the metadata do not require it', async (t) => {
+t.test('accepts an answer that names the issuer, or any if the metadata do not require it', async (t) => {
   const supported =
     (says: boolean): Script['metadata'] =>
     (own) => ({ ...own, authorization_response_iss_parameter_supported: says })
@@ -307,7 +307,7 @@ t.test('A8 accepts an answer that names the issuer, or any if the metadata do no
   }
 })
 
-t.test('A7 an answer with another state changes nothing, and a state is valid for one answer', async (t) => {
+t.test('an answer with another state changes nothing, and a state is valid for one answer', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const callbacks: URL[] = []

@@ -63,7 +63,7 @@ async function start(t: Test) {
 }
 
 for (const kind of ['a JWT', 'a token for introspection'] as const)
-  t.test(`A33: ${kind} is sent nowhere but to introspection, whichever client and server`, async (t) => {
+  t.test(`${kind} is sent nowhere but to introspection, whichever client and server`, async (t) => {
     const { origin, issuer, sent } = await start(t)
     const claims = { sub: 'alice', aud: 'api://bridge', exp: Math.floor(Date.now() / 1_000) + 600 }
     issuer.opaque.set(OPAQUE, { active: true, ...claims })

@@ -122,7 +122,7 @@ t.test('a client with a key signs an assertion for the issuer', async (t) => {
   }
 })
 
-t.test('A39 reads an assertion from its file each time, so it can be rewritten', async (t) => {
+t.test('reads an assertion from its file each time, so it can be rewritten', async (t) => {
   const { folder, privateKey, keys } = await keyFiles(t)
   const oidc = await Oidc.start(t, {
     clients: [{ ...registered, client_id: 'robot', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys } }],
@@ -198,7 +198,7 @@ t.test('a client that lacks a scope requests it, too', async (t) => {
   t.match(await reasonOf(forbidden(second, 'b')), { reason: 'scope_refused' })
 })
 
-t.test('A39 uses a token from a file, and reads it again when it changes or is refused', async (t) => {
+t.test('uses a token from a file, and reads it again when it changes or is refused', async (t) => {
   const file = join(temporaryFolder(t), 'token')
   const account = new TokenFile(file)
   t.throws(() => account.authorization(), { message: /oauth\.tokenFile.*ENOENT/ })
@@ -224,7 +224,7 @@ t.test('A39 uses a token from a file, and reads it again when it changes or is r
   t.match(await reasonOf(account.refused({ status: 401, challenges: [], sent: undefined })), { reason: 'auth_failed' })
 })
 
-t.test('A39 uses a changed client secret from a file without a restart', async (t) => {
+t.test('uses a changed client secret from a file without a restart', async (t) => {
   const secret = 'CANARY-secret-new'
   const as = await ScriptedAs.start(t, {
     metadata: (own) => ({ ...own, token_endpoint_auth_methods_supported: ['client_secret_post'] }),

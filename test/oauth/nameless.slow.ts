@@ -20,7 +20,7 @@ t.test('a user without a name and a home needs no token store until there are to
   await says(program, /"event":"server_ready"/)
 })
 
-t.test('U5: a user without a name, as on OpenShift, has a trust store', { skip }, async (t) => {
+t.test('a user without a name, as on OpenShift, has a trust store', { skip }, async (t) => {
   const main = build(t)
   chmodSync(dirname(dirname(main)), 0o755)
   const as = { uid: 54_321, gid: 54_321, cwd: '/', env: { HOME: '/nowhere' } }

@@ -32,7 +32,7 @@ async function looksRight(t: Test, browser: Chromium, name: string): Promise<voi
   }
 }
 
-t.test('A28 the question of a call is answered in a browser, by keyboard alone', { skip: noBrowser }, async (t) => {
+t.test('the question of a call is answered in a browser, by keyboard alone', { skip: noBrowser }, async (t) => {
   const { url, origin, tokenOf, becomes } = await startCompany(t)
   const browser = await Chromium.start(t)
   const token = await tokenOf('alice')

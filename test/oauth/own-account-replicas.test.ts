@@ -35,7 +35,7 @@ async function sdkClient(t: Test, url: string, token: string, open: (address: st
 }
 
 t.test(
-  'A25 any replica asks, any shows the page, any takes the redirect, and all use the token',
+  'any replica asks, any shows the page, any takes the redirect, and all use the token',
   { skip: noRedis },
   async (t) => {
     const { url, tokenOf, becomes, server, vendor, bridges } = await threeReplicas(t)
@@ -74,7 +74,7 @@ t.test(
   },
 )
 
-t.test('A26 a link that somebody else opens at one replica is spent at all', { skip: noRedis }, async (t) => {
+t.test('a link that somebody else opens at one replica is spent at all', { skip: noRedis }, async (t) => {
   const { url, tokenOf, becomes, vendor } = await threeReplicas(t)
   const { url: link } = questionIn(await whoami(url, await tokenOf('alice')))
   becomes('bob')
@@ -86,7 +86,7 @@ t.test('A26 a link that somebody else opens at one replica is spent at all', { s
   t.equal(vendor.of('/token').length, 0)
 })
 
-t.test('A27 a redirect is taken once, whichever replicas get it', { skip: noRedis }, async (t) => {
+t.test('a redirect is taken once, whichever replicas get it', { skip: noRedis }, async (t) => {
   const { origin, becomes, vendor } = await threeReplicas(t)
   becomes('alice')
   const browser = new Browser()

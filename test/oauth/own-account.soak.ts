@@ -17,7 +17,7 @@ const PEOPLE = ['alice', 'bob', 'carol', 'dave'] as const
 const LIFETIME = 5
 
 t.test(
-  `A25 ${CALLS} calls of ${PEOPLE.length} people at three replicas see only their own accounts`,
+  `${CALLS} calls of ${PEOPLE.length} people at three replicas see only their own accounts`,
   { skip: noRedis },
   async (t) => {
     const redis = await RedisServer.start(t)

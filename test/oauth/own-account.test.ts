@@ -56,7 +56,7 @@ t.test('a client that cannot open addresses is told where the page is, without a
   t.notMatch(JSON.stringify(message), /\?t=/)
 })
 
-t.test('A26 a link that somebody else opens stores nothing for either, and is spent', async (t) => {
+t.test('a link that somebody else opens stores nothing for either, and is spent', async (t) => {
   const { url, origin, tokenOf, becomes, vendor, bridges } = await startCompany(t)
   const [alice, bob] = [await tokenOf('alice'), await tokenOf('bob')]
   const { url: link } = questionIn(await whoami(url, alice))
@@ -84,7 +84,7 @@ t.test('a person without a ticket gets an account of their own, whoever asked th
   t.match(questionIn(await whoami(url, alice)).url, /sign-in/)
 })
 
-t.test('A27 a redirect without the cookie, with the one of another, or once more stores nothing', async (t) => {
+t.test('a redirect without the cookie, with the one of another, or once more stores nothing', async (t) => {
   const { url, origin, tokenOf, becomes, vendor } = await startCompany(t)
   const [alice, bob] = [await tokenOf('alice'), await tokenOf('bob')]
   becomes('alice')
@@ -113,7 +113,7 @@ t.test('A27 a redirect without the cookie, with the one of another, or once more
   t.match((await whoami(url, alice)).message.result, { content: [{ text: 'alice' }] })
 })
 
-t.test('A28 forms of other pages change nothing, and pages cannot be framed, cached or scripted', async (t) => {
+t.test('forms of other pages change nothing, and pages cannot be framed, cached or scripted', async (t) => {
   const { url, origin, tokenOf, becomes, vendor } = await startCompany(t)
   becomes('alice')
   const browser = new Browser()

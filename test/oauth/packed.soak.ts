@@ -75,7 +75,7 @@ class Hosted {
 }
 
 t.test(
-  `A17 5 processes of the packed program, two of them killed: one window and one registration, ${ROUNDS} times`,
+  `5 processes of the packed program, two of them killed: one window and one registration, ${ROUNDS} times`,
   async (t) => {
     const command = await installed(t)
     const oidc = await Oidc.start(t)

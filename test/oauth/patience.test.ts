@@ -8,7 +8,7 @@ import { reasonOf } from '../support/signing-in.js'
 
 const HOUR = 3_600_000
 
-t.test('A30 a request waits only for a bounded time if authorization servers are slow', async (t) => {
+t.test('a request waits only for a bounded time if authorization servers are slow', async (t) => {
   const clock = stopClock(t)
   const never = new Promise<never>(() => {})
   const account = new TokenAccount({

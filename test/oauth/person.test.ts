@@ -20,7 +20,7 @@ import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
 const WAIT = 1_234_567
 const never = new AbortController().signal
 
-t.test('A20 a browser gets one argument, which is an address and nothing else', async (t) => {
+t.test('a browser gets one argument, which is an address and nothing else', async (t) => {
   const folder = temporaryFolder(t)
   const [program, seen] = [join(folder, 'browser'), join(folder, 'seen')]
   writeFileSync(program, `#!/bin/sh\nfor one in "$@"; do echo "$one" >> '${seen}'; done\nenv > '${seen}.env'\n`)
@@ -42,7 +42,7 @@ t.test('A20 a browser gets one argument, which is an address and nothing else', 
   t.notMatch(given, /CANARY/, 'nothing of the environment but what a desktop needs')
 })
 
-t.test('A20 opens only web addresses in a browser', async (t) => {
+t.test('opens only web addresses in a browser', async (t) => {
   for (const address of [
     'javascript:alert(1)',
     'file:///etc/passwd',
@@ -119,7 +119,7 @@ const answered = (port: number, path: string, { host = `localhost:${port}`, meth
     }).on('error', reject)
   })
 
-t.test('A21 the listener serves one path, on this machine, and shows nothing of a request', async (t) => {
+t.test('the listener serves one path, on this machine, and shows nothing of a request', async (t) => {
   const { port, asked } = await listening(t)
   const { status, headers, body } = await answered(port, '/callback?code=CANARY&state=<script>CANARY')
   t.equal(status, 200)
@@ -148,7 +148,7 @@ t.test('A21 the listener serves one path, on this machine, and shows nothing of 
   t.equal(asked.length, 2, 'what is refused is not even looked at')
 })
 
-t.test('A21 the listener listens on no other address of this machine', async (t) => {
+t.test('the listener listens on no other address of this machine', async (t) => {
   const { port } = await listening(t)
   const own = Object.values(networkInterfaces()).flatMap((found) => found ?? [])
   const outside = own.filter(({ internal, family }) => !internal && family === 'IPv4').map(({ address }) => address)
@@ -162,7 +162,7 @@ t.test('A21 the listener listens on no other address of this machine', async (t)
   if (inside) t.equal((await answered(port, '/callback?x', { at: '::1', host: `[::1]:${port}` })).status, 200)
 })
 
-t.test('A21 the listener closes, although a browser keeps a connection open', async (t) => {
+t.test('the listener closes, although a browser keeps a connection open', async (t) => {
   const { port, close } = await listening(t)
   const sockets = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')]
   for (const socket of sockets) socket.on('error', () => {})
@@ -264,7 +264,7 @@ t.test('without a browser, prints the address, and accepts a pasted callback', a
 })
 
 t.test(
-  'R17: without a browser and a terminal, the log and the error name the command that prints the address',
+  'without a browser and a terminal, the log and the error name the command that prints the address',
   async (t) => {
     const server = await Protected.start(t, (await ScriptedAs.start(t)).issuer)
     const { unauthorized, shown, logged } = signingIn(t, { server, person: 'none', terminal: false })
@@ -313,7 +313,7 @@ t.test('allows at most three authorizations in five minutes, whatever the reason
   t.match(await account.login([server.challenge()], never), { signedIn: true }, 'whoever insists may')
 })
 
-t.test('A13 a step-up requests the old and the missing scopes, once', async (t) => {
+t.test('a step-up requests the old and the missing scopes, once', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, forbidden, account } = signingIn(t, { server })
@@ -332,7 +332,7 @@ t.test('A13 a step-up requests the old and the missing scopes, once', async (t) 
   t.equal(await account.authorization(never), second, 'the token stays')
 })
 
-t.test('A13 a server that always requires more gets at most three authorizations', async (t) => {
+t.test('a server that always requires more gets at most three authorizations', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, forbidden } = signingIn(t, { server })

@@ -64,7 +64,7 @@ const tokenOf = async (one: SigningProcess) => {
   return typeof outcome === 'string' ? outcome : JSON.stringify(outcome)
 }
 
-t.test('A18 another process finishes a sign-in that a killed process began, with the same window', async (t) => {
+t.test('another process finishes a sign-in that a killed process began, with the same window', async (t) => {
   const { oidc, opened, start, record, kill } = await signingIn(t)
   await kill()
   const { pending } = (await record()) ?? {}
@@ -79,7 +79,7 @@ t.test('A18 another process finishes a sign-in that a killed process began, with
   t.equal(oidc.of('/reg').length, 1)
 })
 
-t.test('A18 the next process finishes a window that nobody waits for any more', async (t) => {
+t.test('the next process finishes a window that nobody waits for any more', async (t) => {
   const { opened, start, kill } = await signingIn(t)
   await kill()
   const { callback } = await visit(opened[0] ?? '', { back: false })
@@ -115,7 +115,7 @@ t.test('leaves the port of another program alone, and uses another', async (t) =
   t.same([...new Set(seen)], ['/.well-known/mcp-bridge'], 'a stranger gets to know nothing')
 })
 
-t.test('A23 output of the processes has none of the secrets', async (t) => {
+t.test('output of the processes has none of the secrets', async (t) => {
   const { oidc, opened, record, first: one } = await signingIn(t)
   const { pending } = (await record()) ?? {}
   const { callback, page } = await visit(opened[0] ?? '')

@@ -23,7 +23,7 @@ const signedIn = async (t: Test) => {
   return { oidc, server, ...signing, header, forward }
 }
 
-t.test('A14 100 concurrent calls with an expired token make one refresh', async (t) => {
+t.test('100 concurrent calls with an expired token make one refresh', async (t) => {
   const { oidc, account, header, forward } = await signedIn(t)
   forward(HOUR)
   const headers = await Promise.all(Array.from({ length: 100 }, () => account.authorization(never)))
@@ -33,7 +33,7 @@ t.test('A14 100 concurrent calls with an expired token make one refresh', async 
   t.match(await oidc.introspect(bearer(headers[0])), { active: true, scope: 'mcp:read' })
 })
 
-t.test('A14 100 concurrent calls with a refused token make one refresh', async (t) => {
+t.test('100 concurrent calls with a refused token make one refresh', async (t) => {
   const { oidc, account, header, unauthorized, visits } = await signedIn(t)
   const headers = await Promise.all(Array.from({ length: 100 }, () => unauthorized(header)))
   t.equal(new Set(headers).size, 1)
@@ -43,7 +43,7 @@ t.test('A14 100 concurrent calls with a refused token make one refresh', async (
   t.equal(await account.authorization(never), headers[0])
 })
 
-t.test('A14 8 processes make one refresh, and all of them have its token', async (t) => {
+t.test('8 processes make one refresh, and all of them have its token', async (t) => {
   const { oidc, server, folder } = await signedIn(t)
   const options = { url: server.url, folder, challenge: server.challenge(), browser: ['false'], ahead: HOUR }
   const processes = Array.from({ length: 8 }, () => new SigningProcess(t, options))
@@ -55,7 +55,7 @@ t.test('A14 8 processes make one refresh, and all of them have its token', async
   t.equal(oidc.grants('refresh_token').length, 1)
 })
 
-t.test('A3 a refresh sends the resource and no scope, and keeps a refresh token that is not replaced', async (t) => {
+t.test('a refresh sends the resource and no scope, and keeps a refresh token that is not replaced', async (t) => {
   const as = await ScriptedAs.start(t, {
     token: ({ params }) =>
       params.get('grant_type') === 'refresh_token'
@@ -83,7 +83,7 @@ t.test('uses a token until a minute before its expiry, or a tenth of its lifetim
   t.equal(oidc.grants('refresh_token').length, 1)
 })
 
-t.test('A15 writes the new refresh token to disk before it uses the new access token', async (t) => {
+t.test('writes the new refresh token to disk before it uses the new access token', async (t) => {
   const { server, account, folder, forward } = await signedIn(t)
   forward(HOUR)
   const header = await account.authorization(never)
@@ -94,7 +94,7 @@ t.test('A15 writes the new refresh token to disk before it uses the new access t
   t.match(await other.account.authorization(never), /^Bearer /)
 })
 
-t.test('A15 a process that is killed during a refresh leaves tokens, or one sign-in', async (t) => {
+t.test('a process that is killed during a refresh leaves tokens, or one sign-in', async (t) => {
   for (let nth = 0; nth < 10; nth++) {
     const { oidc, server, folder, account } = await signedIn(t)
     const options = { url: server.url, folder, challenge: server.challenge(), browser: ['false'], ahead: HOUR }
@@ -115,7 +115,7 @@ t.test('A15 a process that is killed during a refresh leaves tokens, or one sign
   }
 })
 
-t.test('A16 a refresh that fails on the network opens no browser and loses no token', async (t) => {
+t.test('a refresh that fails on the network opens no browser and loses no token', async (t) => {
   const { oidc, account, store, visits, unauthorized, header, forward } = await signedIn(t)
   const before = await store.read(account.key)
   forward(HOUR)
@@ -137,7 +137,7 @@ t.test('A16 a refresh that fails on the network opens no browser and loses no to
   t.match(await account.authorization(never), /^Bearer /)
 })
 
-t.test('A16 uses a valid token while the authorization server is unreachable', async (t) => {
+t.test('uses a valid token while the authorization server is unreachable', async (t) => {
   const { oidc, account, header, forward } = await signedIn(t)
   oidc.instead.set('/token', (_request, response) => response.writeHead(503).end())
   forward(HOUR - 30_000)
@@ -166,7 +166,7 @@ t.test('a revoked grant drops its tokens, and one sign-in restores it', async (t
 })
 
 for (const error of ['invalid_client', 'unauthorized_client']) {
-  t.test(`R16: a forgotten client (${error}) is dropped as well, and another is registered`, async (t) => {
+  t.test(`a forgotten client (${error}) is dropped as well, and another is registered`, async (t) => {
     const as = await ScriptedAs.start(t, {
       token: ({ params }) => (params.get('grant_type') === 'refresh_token' ? [401, { error }] : undefined),
     })
@@ -177,7 +177,7 @@ for (const error of ['invalid_client', 'unauthorized_client']) {
     t.equal(as.of('/register').length, 2)
   })
 
-  t.test(`R16: a code that is refused because the client is forgotten (${error}) registers another`, async (t) => {
+  t.test(`a code that is refused because the client is forgotten (${error}) registers another`, async (t) => {
     const as = await ScriptedAs.start(t, { token: (_request, nth) => (nth === 1 ? [400, { error }] : undefined) })
     const { unauthorized } = signingIn(t, { server: await Protected.start(t, as.issuer) })
     t.match(await reasonOf(unauthorized()), { reason: 'auth_failed', message: error })
@@ -185,7 +185,7 @@ for (const error of ['invalid_client', 'unauthorized_client']) {
     t.equal(as.of('/register').length, 2)
   })
 
-  t.test(`R16: a sign-in that ends with ${error} registers another client`, async (t) => {
+  t.test(`a sign-in that ends with ${error} registers another client`, async (t) => {
     const as = await ScriptedAs.start(t)
     as.script = {
       callback: (params) => {
@@ -201,7 +201,7 @@ for (const error of ['invalid_client', 'unauthorized_client']) {
   })
 }
 
-t.test('R16: a configured client stays with its issuer, whatever the error', async (t) => {
+t.test('a configured client stays with its issuer, whatever the error', async (t) => {
   const as = await ScriptedAs.start(t, { token: () => [400, { error: 'unauthorized_client' }] })
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, account, store } = signingIn(t, { server, settings: { clientId: 'own' } })
@@ -218,7 +218,7 @@ const DEAD_PAGES: [what: string, page: [status: number, text: string, headers?: 
   ['a redirect with the code', [302, '', { location: 'https://login.invalid/oops?error=unauthorized_client' }]],
 ]
 for (const [what, page] of DEAD_PAGES)
-  t.test(`R16: the next login does not open a page again that does not know the client (${what})`, async (t) => {
+  t.test(`the next login does not open a page again that does not know the client (${what})`, async (t) => {
     const as = await ScriptedAs.start(t)
     const server = await Protected.start(t, as.issuer)
     as.page = ({ params }) => (params.get('client_id') === 'client-1' ? page : undefined)
@@ -253,7 +253,7 @@ t.test('sends a bounded number of tokens to a server that refuses every one', as
   t.equal(visits.length, 1)
 })
 
-t.test("A19 only a client's request asks anybody to sign in", async (t) => {
+t.test("only a client's request asks anybody to sign in", async (t) => {
   const oidc = await Oidc.start(t)
   const server = await Protected.start(t, oidc.issuer)
   const { account, unauthorized, visits, shown, store } = signingIn(t, { server, mayAsk: false })
@@ -265,7 +265,7 @@ t.test("A19 only a client's request asks anybody to sign in", async (t) => {
   t.notOk(await store.read(account.key))
 })
 
-t.test('A24 after a logout no process uses the tokens, and the authorization server revokes them', async (t) => {
+t.test('after a logout no process uses the tokens, and the authorization server revokes them', async (t) => {
   const { oidc, server, folder, account, header, store } = await signedIn(t)
   const refresh = (await store.read(account.key))?.token?.refresh ?? ''
   const other = new SigningProcess(t, {
@@ -289,7 +289,7 @@ t.test('A24 after a logout no process uses the tokens, and the authorization ser
   t.same(await account.logout(), { found: false, revoked: false })
 })
 
-t.test('A24 a refresh that ends after a logout restores nothing', async (t) => {
+t.test('a refresh that ends after a logout restores nothing', async (t) => {
   const { oidc, account, store, forward } = await signedIn(t)
   forward(HOUR)
   let answer = () => {}

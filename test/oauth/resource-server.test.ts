@@ -48,7 +48,7 @@ async function guarded(t: Test, auth: Json = {}, issuerSettings: Json = {}, more
 const challengeIn = ({ status, headers }: Answer) => [status, headers['www-authenticate']]
 const at = (url: string) => url.replace('/mcp', '/.well-known/oauth-protected-resource/mcp')
 
-t.test('A35: every 401 names the metadata of its path, which are public and identical', async (t) => {
+t.test('every 401 names the metadata of its path, which are public and identical', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const auth = { issuers: [{ issuer: issuer.url }], scopes: ['mcp'] }
   const { url } = await startGuarded(t, { auth }, {}, ['test', 'stock'])
@@ -89,7 +89,7 @@ t.test('distinguishes a wrong token from a missing one, and gives no reason', as
   t.same(challengeIn(await call(url, 'tools/list', {}, { headers: { authorization: 'Bearer x' } })), [401, wrong])
 })
 
-t.test('A31: answers each wrong token with 401, and requests no address that it names', async (t) => {
+t.test('answers each wrong token with 401, and requests no address that it names', async (t) => {
   const { url, issuer, log, seen } = await guarded(t, {}, {}, { limits: { wrongTokensPerMinute: 1_000 } })
   const trap = await setTrap(t)
   const endpoint = url.replace('/mcp', '/test/mcp')
@@ -131,7 +131,7 @@ t.test('missing scopes get a challenge with the required ones and those of the c
   t.equal((await call(url, 'tools/list', {}, { headers: await bearer({ scope: 'more mcp' }) })).status, 200)
 })
 
-t.test('A34: lists and calls a tool by the scopes of the current request, whatever opened the session', async (t) => {
+t.test('lists and calls a tool by the scopes of the current request, whatever opened the session', async (t) => {
   const { url, bearer, seen } = await guarded(t)
   const [weak, strong] = [await bearer({ scope: 'a' }), await bearer({ scope: 'a files:write' })]
   const challenge = `Bearer error="insufficient_scope", scope="a files:write", resource_metadata="${at(url)}"`
@@ -160,7 +160,7 @@ t.test('A34: lists and calls a tool by the scopes of the current request, whatev
   t.equal(seen.length, 2, 'no call of a batch either')
 })
 
-t.test('A34: a stream of HTTP+SSE does not keep the scopes that opened it, either', async (t) => {
+t.test('a stream of HTTP+SSE does not keep the scopes that opened it, either', async (t) => {
   const { url, issuer, seen } = await guarded(t)
   const stream = url.replace('/mcp', '/sse')
   const bearer = async (scope: string) => ({ authorization: `Bearer ${await issuer.token({ aud: stream, scope })}` })
@@ -173,7 +173,7 @@ t.test('A34: a stream of HTTP+SSE does not keep the scopes that opened it, eithe
   t.equal(seen.length, 1)
 })
 
-t.test('A37: accepts the user that a proxy names only with the secret, and forwards none of its headers', async (t) => {
+t.test('accepts the user that a proxy names only with the secret, and forwards none of its headers', async (t) => {
   const secret = 'proxy-0123456789-0123456789-0123456789'
   const forwarded = { user: 'X-User', scopes: 'X-Scopes', secretHeader: 'X-Secret', secret }
   const behind = await startGuarded(
@@ -241,7 +241,7 @@ t.test('refuses configurations that cannot work, naming the option', async (t) =
   )
 })
 
-t.test('A39: uses a new secret for introspection, from a file, without a restart', async (t) => {
+t.test('uses a new secret for introspection, from a file, without a restart', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const claims = { active: true, sub: 'alice', aud: 'api://bridge', exp: Math.floor(Date.now() / 1_000) + 600 }
   issuer.opaque.set('first-token-0123456789', claims)

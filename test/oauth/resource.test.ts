@@ -5,7 +5,7 @@ import { issuerMetadataPlaces, legacyMetadataPlace, resourceMetadataPlaces } fro
 
 const endpoint = 'https://a.example/v1/mcp'
 
-t.test('A2 a resource covers its path and the paths below it', async (t) => {
+t.test('a resource covers its path and the paths below it', async (t) => {
   for (const resource of [
     'https://a.example/v1/mcp',
     'https://a.example/v1/mcp/',
@@ -18,7 +18,7 @@ t.test('A2 a resource covers its path and the paths below it', async (t) => {
     t.ok(covers(resource, endpoint), resource)
 })
 
-t.test('A2 a resource does not cover addresses beside its path', async (t) => {
+t.test('a resource does not cover addresses beside its path', async (t) => {
   for (const resource of [
     'https://b.example/v1/mcp',
     'https://a.example.b.example/v1/mcp',
@@ -61,7 +61,7 @@ t.test('a canonical resource has neither query nor trailing slash', async (t) =>
   t.equal(canonicalResource('https://a.example/v1/mcp/?a=b'), 'https://a.example/v1/mcp')
 })
 
-t.test('A4 looks for metadata at each allowed place in order, and nowhere else', async (t) => {
+t.test('looks for metadata at each allowed place in order, and nowhere else', async (t) => {
   const base = 'https://a.example/.well-known/oauth-protected-resource'
   t.same(resourceMetadataPlaces(endpoint), [`${base}/v1/mcp`, base])
   t.same(resourceMetadataPlaces('https://a.example/'), [base])

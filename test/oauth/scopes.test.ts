@@ -3,19 +3,16 @@ import { chooseScopes, includesAll, readScopes, type ScopeSources, union } from 
 
 const nobody: ScopeSources = { configured: undefined, challenged: undefined, supported: undefined, offered: undefined }
 
-t.test(
-  'A12 scopes come from the configuration, else the challenge, else the resource, else there are none',
-  async (t) => {
-    const all = { ...nobody, configured: ['c'], challenged: ['h'], supported: ['s'] }
-    t.same(chooseScopes(all), ['c'])
-    t.same(chooseScopes({ ...all, configured: undefined }), ['h'])
-    t.same(chooseScopes({ ...nobody, supported: ['s', 't'] }), ['s', 't'])
-    t.same(chooseScopes(nobody), [])
-    t.same(chooseScopes({ ...nobody, challenged: [], supported: ['s'] }), [], 'a challenge that names none decides')
-  },
-)
+t.test('scopes come from the configuration, else the challenge, else the resource, else there are none', async (t) => {
+  const all = { ...nobody, configured: ['c'], challenged: ['h'], supported: ['s'] }
+  t.same(chooseScopes(all), ['c'])
+  t.same(chooseScopes({ ...all, configured: undefined }), ['h'])
+  t.same(chooseScopes({ ...nobody, supported: ['s', 't'] }), ['s', 't'])
+  t.same(chooseScopes(nobody), [])
+  t.same(chooseScopes({ ...nobody, challenged: [], supported: ['s'] }), [], 'a challenge that names none decides')
+})
 
-t.test('A12 requests offline_access only if the authorization server offers it and there are scopes', async (t) => {
+t.test('requests offline_access only if the authorization server offers it and there are scopes', async (t) => {
   t.same(chooseScopes({ ...nobody, challenged: ['a'], offered: ['a', 'offline_access'] }), ['a', 'offline_access'])
   t.same(chooseScopes({ ...nobody, offered: ['openid', 'offline_access'] }), [])
   t.same(chooseScopes({ ...nobody, challenged: ['a', 'offline_access'], offered: ['a'] }), ['a'])
@@ -24,12 +21,12 @@ t.test('A12 requests offline_access only if the authorization server offers it a
   t.same(chooseScopes({ ...nobody, configured: ['offline_access'] }), ['offline_access'], 'but the operator may')
 })
 
-t.test('A12 never adds openid by itself', async (t) => {
+t.test('never adds openid by itself', async (t) => {
   t.same(chooseScopes({ ...nobody, offered: ['openid', 'email'] }), [])
   t.same(chooseScopes({ ...nobody, challenged: ['a'], offered: ['openid'] }), ['a'])
 })
 
-t.test('A13 a step-up requests the earlier and the missing scopes', async (t) => {
+t.test('a step-up requests the earlier and the missing scopes', async (t) => {
   t.same(chooseScopes({ ...nobody, before: ['a', 'b'], challenged: ['c', 'a'], stepUp: true }), ['a', 'b', 'c'])
   t.same(chooseScopes({ ...nobody, configured: ['a'], before: ['a'], challenged: ['c'], stepUp: true }), ['a', 'c'])
   t.same(chooseScopes({ ...nobody, before: ['a'], supported: ['s'] }), ['a'], 'and so does signing in again')

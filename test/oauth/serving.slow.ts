@@ -101,7 +101,7 @@ function changesOf(client: LegacyClient): Set<string> {
 
 for (const server of ['legacy', 'modern'] as const) {
   t.test(
-    `A30 a legacy client of a ${server} server gets a placeholder, and the real tools without a restart`,
+    `a legacy client of a ${server} server gets a placeholder, and the real tools without a restart`,
     async (t) => {
       const { addresses, away, signIn } = person()
       const { url } = await bridged(t, server, { person: away, oauth: { wait: 300 } })
@@ -202,7 +202,7 @@ t.test('a user who declines the question gets an error, and the server is not ca
   t.equal(server.seen.filter(({ message }) => message.method === 'tools/call').length, 1, 'it has seen the call once')
 })
 
-t.test('A13 a call that lacks a scope has the user sign in for all scopes, once', async (t) => {
+t.test('a call that lacks a scope has the user sign in for all scopes, once', async (t) => {
   const scopeFor = ({ method }: { method?: string }) => (method === 'tools/call' ? 'mcp:write' : undefined)
   for (const server of ['legacy', 'modern'] as const) {
     const { url, opened } = await bridged(t, server, { guarded: { scopeFor } })
@@ -214,7 +214,7 @@ t.test('A13 a call that lacks a scope has the user sign in for all scopes, once'
   }
 })
 
-t.test('A29 no answer to a client is a 401 from a server, relayed or not', async (t) => {
+t.test('no answer to a client is a 401 from a server, relayed or not', async (t) => {
   for (const server of ['legacy', 'modern'] as const) {
     const { url, server: guarded, log } = await bridged(t, server)
     const client = await clients[server](t, url)
@@ -246,7 +246,7 @@ t.test('a relayed session without tokens gets the next step in-band', async (t) 
   t.match(String(failed), /Sign in to "test"/)
 })
 
-t.test('A25 principals use their own tokens, and those without get the next step', async (t) => {
+t.test('principals use their own tokens, and those without get the next step', async (t) => {
   const settings = { auth: { tokens: { alice: 'alice-alice-alice', bob: 'bob-bob-bob-bob-bob' } } }
   const { url, server, bridge, opened } = await bridged(t, 'modern', { settings })
   const accounts = bridge.mounts.get('test')?.accounts
@@ -298,7 +298,7 @@ t.test('signs in to HTTP+SSE like Streamable HTTP', async (t) => {
   t.equal(parts.opened.length, 1)
 })
 
-t.test('A19 warming up a server at the start opens no window', async (t) => {
+t.test('warming up a server at the start opens no window', async (t) => {
   const { bridge, opened, oidc } = await bridged(t, 'legacy')
   const told: unknown[] = []
   await bridge.warmUp((_mount, verdict) => told.push(verdict))

@@ -86,7 +86,7 @@ for (const [kit, make] of Object.entries(kits))
       t.notMatch(JSON.stringify([log, one.seen, two.seen]), own, 'A33')
     })
 
-t.test('A39 a key that is written anew is used for the next exchange, without a restart', async (t) => {
+t.test('a key that is written anew is used for the next exchange, without a restart', async (t) => {
   const company = await TokenIssuer.start(t)
   const file = join(temporaryFolder(t), 'key.json')
   const write = async (kid: string) => {

@@ -39,7 +39,7 @@ const stored = async (t: Test) => {
   return { folder, store, path: join(folder, `${key}.json`) }
 }
 
-t.test('A22 token files have mode 0600, in a folder of 0700', async (t) => {
+t.test('token files have mode 0600, in a folder of 0700', async (t) => {
   const { folder, store, path } = await stored(t)
   t.equal(statSync(path).mode & 0o777, 0o600)
   t.equal(statSync(folder).mode & 0o777, 0o700)
@@ -48,7 +48,7 @@ t.test('A22 token files have mode 0600, in a folder of 0700', async (t) => {
   t.match(await store.list(), [{ key, record: { token } }])
 })
 
-t.test('A22 neither uses nor changes files that are damaged, or that others can access', async (t) => {
+t.test('neither uses nor changes files that are damaged, or that others can access', async (t) => {
   const { uid } = userInfo()
   const rows: Record<string, (path: string, folder: string) => void> = {
     'readable by others': (path) => chmodSync(path, 0o640),
@@ -97,7 +97,7 @@ t.test('A22 neither uses nor changes files that are damaged, or that others can 
     })
 })
 
-t.test('A22 a request with a refused file goes nowhere, and nobody is asked to sign in', async (t) => {
+t.test('a request with a refused file goes nowhere, and nobody is asked to sign in', async (t) => {
   const leap = leaper(t)
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)

@@ -64,14 +64,14 @@ function check(t: Test, method: string, said: string, told: string, got: unknown
   t.doesNotThrow(() => SCHEMAS[method]?.parse(result), `${said} is accepted`)
 }
 
-t.test('R11: modern clients get content in another form than blocks as blocks', async (t) => {
+t.test('modern clients get content in another form than blocks as blocks', async (t) => {
   for (const [method, result, got] of FORMS) {
     const said = JSON.stringify(result)
     check(t, method, said, write(lift(method, parseObject(said))), got)
   }
 })
 
-t.test('R11: legacy clients get content in another form than blocks as blocks', async (t) => {
+t.test('legacy clients get content in another form than blocks as blocks', async (t) => {
   for (const [method, result, got] of FORMS)
     for (const revision of REVISIONS)
       for (const strict of [false, true]) {
@@ -81,12 +81,12 @@ t.test('R11: legacy clients get content in another form than blocks as blocks', 
       }
 })
 
-t.test('R11: a text in place of content keeps its bytes', async (t) => {
+t.test('a text in place of content keeps its bytes', async (t) => {
   const said = parseObject('{"content":"\\u00e9\\/ 3\\u00b0"}')
   t.equal(write(lift('tools/call', said)), '{"content":[{"type":"text","text":"\\u00e9\\/ 3\\u00b0"}]}')
 })
 
-t.test('R11: the inspector knows the rule of each change of content', async (t) => {
+t.test('the inspector knows the rule of each change of content', async (t) => {
   for (const [method, result] of FORMS) {
     const said = JSON.stringify(result)
     const received = objectIn(parseSource(sourceOf(`{"jsonrpc":"2.0","id":1,"result":${said}}`)), 'result') as Payload

@@ -126,7 +126,7 @@ const declared: [name: string, modern: string, legacy: string][] = [
   ['what nobody knows', '{"frobnicate":{}}', '{}'],
 ]
 
-t.test('36 declares only capabilities that it can translate: never tasks, never roots.listChanged', async (t) => {
+t.test('declares only capabilities that it can translate: never tasks, never roots.listChanged', async (t) => {
   for (const [name, modern, legacy] of declared) {
     t.equal(carriedCapabilities(modern), legacy, name)
     const params = JSON.parse(initializeParams('2025-11-25', '{"name":"n","version":"1"}', legacy))
@@ -184,31 +184,31 @@ t.test('refuses a server without a common revision, with both lists', async (t) 
 
 const lifted: [name: string, method: string, from: string, to: string][] = [
   [
-    '47 execution goes',
+    'execution goes',
     'tools/list',
     '{"tools":[{"name":"a","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}]}',
     '{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}',
   ],
   [
-    '47 a schema without type gets one',
+    'a schema without type gets one',
     'tools/list',
     '{"tools":[{"name":"a","inputSchema":{"n":1.0}}]}',
     '{"tools":[{"name":"a","inputSchema":{"n":1.0,"type":"object"}}]}',
   ],
   [
-    '47 a schema of another type is made an object',
+    'a schema of another type is made an object',
     'tools/list',
     '{"tools":[{"name":"a","inputSchema":{"type":"string"}}]}',
     '{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}',
   ],
   [
-    '47 no schema at all',
+    'no schema at all',
     'tools/list',
     '{"tools":[{"name":"a"}]}',
     '{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}',
   ],
   [
-    '47 properties that are null go',
+    'properties that are null go',
     'tools/list',
     '{"tools":[{"inputSchema":{"type":"object","properties":null}}]}',
     '{"tools":[{"inputSchema":{"type":"object"}}]}',
@@ -308,37 +308,37 @@ const errors: [
   seen: { code: number; message?: string; data?: string | undefined },
 ][] = [
   [
-    '53 not found on a read',
+    'not found on a read',
     'resources/read',
     '{"code":-32002,"message":"m"}',
     { code: -32602, message: 'm', data: '{"uri":"file:///x"}' },
   ],
   [
-    '53 not found, with its data',
+    'not found, with its data',
     'resources/read',
     '{"code":-32002,"message":"m","data":{"uri":"u","n":1.0}}',
     { code: -32602, data: '{"uri":"u","n":1.0}' },
   ],
   [
-    '53 the same elsewhere',
+    'the same elsewhere',
     'tools/call',
     '{"code":-32002,"message":"m"}',
     { code: -32603, data: '{"upstreamCode":-32002}' },
   ],
   [
-    '53 a URL to be visited',
+    'a URL to be visited',
     'tools/call',
     '{"code":-32042,"message":"m","data":{"elicitations":[{"url":"https://secret"}]}}',
     { code: -32603, data: '{"upstreamCode":-32042}' },
   ],
   [
-    '54 a reserved code',
+    'a reserved code',
     'tools/call',
     '{"code":-32099,"message":"m","data":[1.0]}',
     { code: -32603, data: '{"upstreamCode":-32099,"data":[1.0]}' },
   ],
   [
-    '54 a code with a modern meaning',
+    'a code with a modern meaning',
     'tools/call',
     '{"code":-32021,"message":"m"}',
     { code: -32603, data: '{"upstreamCode":-32021}' },

@@ -4,7 +4,7 @@ import { notActedOn, refusalOf, saidIn, saidToCallers } from '../../src/protocol
 const refusal = (status: number, headers: Record<string, string> = {}, body = '') =>
   refusalOf(status, (name) => headers[name], body)
 
-t.test('H9 a status proves that nothing was executed only where HTTP says so', async (t) => {
+t.test('a status proves that nothing was executed only where HTTP says so', async (t) => {
   for (const status of [301, 302, 307, 400, 401, 403, 404, 405, 406, 411, 413, 415, 426, 429, 431])
     t.ok(notActedOn(refusal(status)), String(status))
   for (const status of [402, 408, 409, 410, 418, 422, 423, 499, 500, 501, 502, 503, 504, 520, 599])
@@ -23,7 +23,7 @@ t.test('reads the time of a retry as seconds and as a date', async (t) => {
   t.equal(seconds('x'), undefined)
 })
 
-t.test("11.43 shows 200 printable characters of a server's text, in one line", async (t) => {
+t.test("shows 200 printable characters of a server's text, in one line", async (t) => {
   const page = refusal(500, { 'content-type': 'text/html' }, '\n<h1>\u001b[1m Down\u202e </h1>\n'.padEnd(500, 'x'))
   t.match(saidIn(page), /^<h1>\?\[1m Down\? <\/h1> x+…$/)
   t.equal(saidIn(page)?.length, 201)

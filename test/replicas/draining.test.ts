@@ -28,7 +28,7 @@ async function start(t: Test, server: object) {
 const request = (id: number, method: string, params: object = {}) =>
   JSON.stringify({ jsonrpc: '2.0', id, method, params })
 
-test('P3: a stream that a draining replica forwards ends at once, and goes on at another', async (t) => {
+test('a stream that a draining replica forwards ends at once, and goes on at another', async (t) => {
   const { one, two } = await start(t, legacyStdio(t).server)
   const client = await LegacyClient.open(one.url)
   const own = { ...client.headers, accept: 'text/event-stream', 'content-type': undefined }
@@ -47,7 +47,7 @@ test('P3: a stream that a draining replica forwards ends at once, and goes on at
   await one.bridge.close(true)
 })
 
-test('P3: a subscription that a draining replica forwards ends with its result', async (t) => {
+test('a subscription that a draining replica forwards ends with its result', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const { one, two } = await start(t, asker.server)
   const capabilities = { extensions: { 'io.modelcontextprotocol/tasks': {} }, elicitation: {} }
@@ -61,7 +61,7 @@ test('P3: a subscription that a draining replica forwards ends with its result',
   await one.bridge.close(true)
 })
 
-test('P4: a session of a draining replica is not found, so its client opens another', async (t) => {
+test('a session of a draining replica is not found, so its client opens another', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const { one, two } = await start(t, asker.server)
   const client = await LegacyClient.open(one.url, { capabilities: { elicitation: {} } })

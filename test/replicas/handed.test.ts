@@ -50,7 +50,7 @@ function sender({ headers }: LegacyClient) {
   }
 }
 
-test('P4: a session goes on at any replica while its own drains and when that is gone, with all that it was told', async (t) => {
+test('a session goes on at any replica while its own drains and when that is gone, with all that it was told', async (t) => {
   const { server, replicas } = await start(t, 3)
   const [one, two, three] = replicas as [(typeof replicas)[0], (typeof replicas)[0], (typeof replicas)[0]]
   const client = await LegacyClient.open(one.url, { headers: ALICE, capabilities: { elicitation: {} } })
@@ -102,7 +102,7 @@ test('P4: a session goes on at any replica while its own drains and when that is
   t.same(besideTheQuestion(server.violations()), [])
 })
 
-test('P4: of many who ask for a session that was left, all are answered, and one replica has it', async (t) => {
+test('of many who ask for a session that was left, all are answered, and one replica has it', async (t) => {
   const { server, replicas } = await start(t, 3)
   const [one, ...others] = replicas
   const client = await LegacyClient.open(String(one?.url), { headers: ALICE })
@@ -116,7 +116,7 @@ test('P4: of many who ask for a session that was left, all are answered, and one
   t.equal(continued.length, 1)
 })
 
-test('P4: nobody else gets a session that was left', async (t) => {
+test('nobody else gets a session that was left', async (t) => {
   const { replicas } = await start(t, 2)
   const [one, two] = replicas as [(typeof replicas)[0], (typeof replicas)[0]]
   const client = await LegacyClient.open(one.url, { headers: ALICE })
@@ -127,7 +127,7 @@ test('P4: nobody else gets a session that was left', async (t) => {
   t.equal((await request(two.url, 'tools/list')).status, 200, 'it is still there for its client')
 })
 
-test('P4: a session that was left while Redis was unreachable is over, and the replica ends all the same', async (t) => {
+test('a session that was left while Redis was unreachable is over, and the replica ends all the same', async (t) => {
   const { redis, replicas } = await start(t, 2, 1_000)
   const [one, two] = replicas as [(typeof replicas)[0], (typeof replicas)[0]]
   const client = await LegacyClient.open(one.url, { headers: ALICE })

@@ -31,7 +31,7 @@ const refusals: [name: string, says: string, why: string, next: RegExp][] = [
 
 for (const [name, says, why, next] of refusals) {
   t.test(
-    `11.32 retries a Redis that accepts connections and ${name} ever more slowly, and logs once that it is unreachable`,
+    `retries a Redis that accepts connections and ${name} ever more slowly, and logs once that it is unreachable`,
     async (t) => {
       let connections = 0
       const server = createServer((socket) => {
@@ -63,7 +63,7 @@ for (const [name, says, why, next] of refusals) {
   )
 }
 
-t.test('11.32 logs that Redis is back when it has stayed reachable', { skip: noRedis }, async (t) => {
+t.test('logs that Redis is back when it has stayed reachable', { skip: noRedis }, async (t) => {
   const server = await RedisServer.start(t)
   const said: string[] = []
   const note = ({ event }: LogFields) => said.push(event)

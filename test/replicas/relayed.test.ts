@@ -27,7 +27,7 @@ const LIST = JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/list' })
 const statusAt = async (url: string, { headers }: LegacyClient) =>
   (await send('POST', url, LIST, headers as never)).status
 
-t.test('P1: all replicas know a session when its client gets the answer', { skip: noRedis }, async (t) => {
+t.test('all replicas know a session when its client gets the answer', { skip: noRedis }, async (t) => {
   const { urls } = await start(t, 2)
   for (let round = 0; round < 10; round++) {
     const statuses = await Promise.all(
@@ -40,7 +40,7 @@ t.test('P1: all replicas know a session when its client gets the answer', { skip
   }
 })
 
-t.test('P1: an answer to initialize waits for the shared store, however slow it is', async (t) => {
+t.test('an answer to initialize waits for the shared store, however slow it is', async (t) => {
   const written: ((worked: boolean) => void)[] = []
   const records = { remember: () => new Promise<boolean>((resolve) => written.push(resolve)) } as unknown as SharedStore
   const sessions = new RelayedSessions({ max: 9, shared: { server: 's', records, idle: 60_000 }, report: () => {} })
@@ -68,7 +68,7 @@ t.test('P1: an answer to initialize waits for the shared store, however slow it 
 })
 
 t.test(
-  'P2: a session that was opened without Redis is known to all replicas once Redis is back',
+  'a session that was opened without Redis is known to all replicas once Redis is back',
   { skip: noRedis },
   async (t) => {
     const { redis, urls } = await start(t, 2, 1_000)
@@ -80,7 +80,7 @@ t.test(
 )
 
 t.test(
-  'P2: sessions survive a Redis that returns empty, although nobody uses them meanwhile',
+  'sessions survive a Redis that returns empty, although nobody uses them meanwhile',
   { skip: noRedis },
   async (t) => {
     const { redis, urls } = await start(t, 3, 1_000)
@@ -102,50 +102,46 @@ function settingCookies(): Override {
   }
 }
 
-t.test(
-  'R2: every replica sends the cookies of a relayed session, wherever they were set',
-  { skip: noRedis },
-  async (t) => {
-    const { server, urls } = await start(t, 3, 30_000, settingCookies())
-    const at = ({ headers }: LegacyClient, n: number, method: string, params = {}) => {
-      const body = JSON.stringify({ jsonrpc: '2.0', id: 5, method, params })
-      return send('POST', urls[n] as string, body, headers as never)
-    }
-    const clients = await Promise.all(
-      Array.from({ length: 8 }, () => LegacyClient.open(urls[0], { headers: { authorization } })),
-    )
-    /** The cookie that came with the last request of the session. */
-    const last = ({ session }: LegacyClient) =>
-      server.received.findLast(({ headers }) => headers['mcp-session-id'] === session)?.headers.cookie
-    const first = clients.map(last)
-    t.equal(new Set(first).size, 8, 'sessions share no cookies')
-    await Promise.all(
-      clients.map(async (client, n) => {
-        for (const replica of [1, 2, 0, 2]) {
-          t.equal((await at(client, replica, 'tools/list')).status, 200)
-          t.equal(last(client), first[n])
-        }
-        for (const [calling, next, another] of [
-          [1, 0, 2],
-          [2, 1, 0],
-        ] as const) {
-          const before = last(client)
-          const answer = await at(client, calling, 'tools/call', { name: 'echo' })
-          t.equal(answer.headers['set-cookie'], undefined)
-          await at(client, next, 'tools/list')
-          const after = last(client)
-          t.not(after, before)
-          t.match(after, /^LB=\d+$/)
-          await at(client, another, 'tools/list')
-          t.equal(last(client), after)
-        }
-      }),
-    )
-    t.equal(new Set(clients.map(last)).size, 8)
-  },
-)
+t.test('every replica sends the cookies of a relayed session, wherever they were set', { skip: noRedis }, async (t) => {
+  const { server, urls } = await start(t, 3, 30_000, settingCookies())
+  const at = ({ headers }: LegacyClient, n: number, method: string, params = {}) => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 5, method, params })
+    return send('POST', urls[n] as string, body, headers as never)
+  }
+  const clients = await Promise.all(
+    Array.from({ length: 8 }, () => LegacyClient.open(urls[0], { headers: { authorization } })),
+  )
+  /** The cookie that came with the last request of the session. */
+  const last = ({ session }: LegacyClient) =>
+    server.received.findLast(({ headers }) => headers['mcp-session-id'] === session)?.headers.cookie
+  const first = clients.map(last)
+  t.equal(new Set(first).size, 8, 'sessions share no cookies')
+  await Promise.all(
+    clients.map(async (client, n) => {
+      for (const replica of [1, 2, 0, 2]) {
+        t.equal((await at(client, replica, 'tools/list')).status, 200)
+        t.equal(last(client), first[n])
+      }
+      for (const [calling, next, another] of [
+        [1, 0, 2],
+        [2, 1, 0],
+      ] as const) {
+        const before = last(client)
+        const answer = await at(client, calling, 'tools/call', { name: 'echo' })
+        t.equal(answer.headers['set-cookie'], undefined)
+        await at(client, next, 'tools/list')
+        const after = last(client)
+        t.not(after, before)
+        t.match(after, /^LB=\d+$/)
+        await at(client, another, 'tools/list')
+        t.equal(last(client), after)
+      }
+    }),
+  )
+  t.equal(new Set(clients.map(last)).size, 8)
+})
 
-t.test('R2: without Redis, cookies of a session stay, and are shared once it is back', { skip: noRedis }, async (t) => {
+t.test('without Redis, cookies of a session stay, and are shared once it is back', { skip: noRedis }, async (t) => {
   const { redis, server, urls } = await start(t, 2, 1_000, settingCookies())
   const client = await LegacyClient.open(urls[0], { headers: { authorization } })
   await redis.stop()
@@ -157,42 +153,39 @@ t.test('R2: without Redis, cookies of a session stay, and are shared once it is 
   t.equal(server.received.at(-1)?.headers.cookie, 'LB=2')
 })
 
-t.test(
-  'R2: a record has the cookies of a session; one of another origin or without cookies changes none',
-  async (t) => {
-    const values = new Map<string, string>()
-    const records = {
-      recall: async (kind: string, name: string) => values.get(`${kind} ${name}`),
-      remember: async (kind: string, name: string, text: string) => !!values.set(`${kind} ${name}`, text),
-    } as unknown as SharedStore
-    const replica = (origin: string) =>
-      new RelayedSessions({
-        max: 9,
-        shared: { server: 's', records, idle: 60_000 },
-        cookies: () => new Cookies(new URL('/mcp', origin)),
-        report: () => {},
-      })
-    const sent = (sessions: RelayedSessions): string | undefined =>
-      sessions.cookiesOf('id')?.addTo('/mcp', {} as Record<string, string>)['cookie']
-    const [one, two, other] = [replica('http://a.test'), replica('http://a.test'), replica('http://a.test:81')]
-    const cookies = new Cookies(new URL('http://a.test/mcp'))
-    cookies.keepFrom('/mcp', { 'set-cookie': 'LB=1' })
-    await one.opened('id', { principal: 'alice', ours: false, cookies })
-    for (const sessions of [two, other]) t.equal(await sessions.isOf('alice', 'id', false), true)
-    t.equal(sent(two), 'LB=1')
-    t.equal(sent(other), undefined, 'cookies know no port')
-    for (const [name, text] of values) values.set(name, JSON.stringify({ ...JSON.parse(text), cookies: undefined }))
-    await two.isOf('alice', 'id', false)
-    t.equal(sent(two), 'LB=1', 'an older replica shares none')
-    two.cookiesOf('id')?.keepFrom('/mcp', { 'set-cookie': 'LB=2' })
-    await two.cookiesTaken('id')
-    await one.isOf('alice', 'id', false)
-    t.equal(sent(one), 'LB=2')
-    t.equal(two.cookiesTaken('id'), undefined, 'nothing is written twice')
-  },
-)
+t.test('a record has the cookies of a session; one of another origin or without cookies changes none', async (t) => {
+  const values = new Map<string, string>()
+  const records = {
+    recall: async (kind: string, name: string) => values.get(`${kind} ${name}`),
+    remember: async (kind: string, name: string, text: string) => !!values.set(`${kind} ${name}`, text),
+  } as unknown as SharedStore
+  const replica = (origin: string) =>
+    new RelayedSessions({
+      max: 9,
+      shared: { server: 's', records, idle: 60_000 },
+      cookies: () => new Cookies(new URL('/mcp', origin)),
+      report: () => {},
+    })
+  const sent = (sessions: RelayedSessions): string | undefined =>
+    sessions.cookiesOf('id')?.addTo('/mcp', {} as Record<string, string>)['cookie']
+  const [one, two, other] = [replica('http://a.test'), replica('http://a.test'), replica('http://a.test:81')]
+  const cookies = new Cookies(new URL('http://a.test/mcp'))
+  cookies.keepFrom('/mcp', { 'set-cookie': 'LB=1' })
+  await one.opened('id', { principal: 'alice', ours: false, cookies })
+  for (const sessions of [two, other]) t.equal(await sessions.isOf('alice', 'id', false), true)
+  t.equal(sent(two), 'LB=1')
+  t.equal(sent(other), undefined, 'cookies know no port')
+  for (const [name, text] of values) values.set(name, JSON.stringify({ ...JSON.parse(text), cookies: undefined }))
+  await two.isOf('alice', 'id', false)
+  t.equal(sent(two), 'LB=1', 'an older replica shares none')
+  two.cookiesOf('id')?.keepFrom('/mcp', { 'set-cookie': 'LB=2' })
+  await two.cookiesTaken('id')
+  await one.isOf('alice', 'id', false)
+  t.equal(sent(one), 'LB=2')
+  t.equal(two.cookiesTaken('id'), undefined, 'nothing is written twice')
+})
 
-t.test('P6: an unused relayed session is forgotten, and one with an open request is not', async (t) => {
+t.test('an unused relayed session is forgotten, and one with an open request is not', async (t) => {
   const ended: string[] = []
   const written: string[] = []
   const remember = async (_kind: string, name: string) => {
@@ -219,7 +212,7 @@ t.test('P6: an unused relayed session is forgotten, and one with an open request
   await until(() => sessions.size === 0)
 })
 
-t.test('P6: relayed sessions whose clients left leave nothing behind', async (t) => {
+t.test('relayed sessions whose clients left leave nothing behind', async (t) => {
   const server = await LegacyHttp.start(t, { sessions: true })
   const auth = { tokens: { alice: TOKEN } }
   const { url, bridge } = await startBridge(t, { url: server.url }, { auth, timeouts: { clientIdle: 200 } })

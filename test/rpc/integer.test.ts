@@ -39,11 +39,11 @@ const SPELLINGS: [json: string, integer: string | undefined][] = [
   ['"1"', undefined],
 ]
 
-t.test('R3: an integer is the same in any spelling', async (t) => {
+t.test('an integer is the same in any spelling', async (t) => {
   for (const [json, integer] of SPELLINGS) t.equal(integerIn(json), integer, json)
 })
 
-t.test('R3: is the same number as in JavaScript, where that is exact', async (t) => {
+t.test('is the same number as in JavaScript, where that is exact', async (t) => {
   const number = fc.tuple(fc.maxSafeInteger(), fc.nat(6), fc.integer({ min: -6, max: 6 }))
   fc.assert(
     fc.property(number, ([whole, zeros, exponent]) => {
@@ -56,7 +56,7 @@ t.test('R3: is the same number as in JavaScript, where that is exact', async (t)
   )
 })
 
-t.test('R3: ids keep their text, and equal ones have the same key', async (t) => {
+t.test('ids keep their text, and equal ones have the same key', async (t) => {
   for (const [json, integer] of SPELLINGS) {
     if (integer === undefined) continue
     t.equal(readId(json), json)

@@ -65,7 +65,7 @@ t.test('counts the bytes of an unfinished line', async (t) => {
   t.equal(decoder.pending, 0)
 })
 
-t.test('N3: ignores white space before and between lines', async (t) => {
+t.test('ignores white space before and between lines', async (t) => {
   const spaces = [' ', '\t', '  \t ', '\n\n', '\r\n', '\r\n\r\n \r\n\t\n', ' \n']
   for (const space of spaces) {
     const data = bytes(`{"a":1}\n${space}{"b":2} \n${space}`)
@@ -77,7 +77,7 @@ t.test('N3: ignores white space before and between lines', async (t) => {
   }
 })
 
-t.test('N3: shows the beginning of an unfinished line, however it arrived', async (t) => {
+t.test('shows the beginning of an unfinished line, however it arrived', async (t) => {
   const text = `{"id":1,"x":"${'y'.repeat(200_000)}`
   for (const size of [1, 7, 4_096, 65_536, 300_000]) {
     const decoder = new LineDecoder(1_000_000)
@@ -88,7 +88,7 @@ t.test('N3: shows the beginning of an unfinished line, however it arrived', asyn
   }
 })
 
-t.test('S1: keeps the outline of a skipped line, and reads the next line', async (t) => {
+t.test('keeps the outline of a skipped line, and reads the next line', async (t) => {
   const line = `{"id":1,"x":"${'y'.repeat(20_000)}"}`
   const data = bytes(`first\n${line}\nlast\n`)
   for (const cut of [7, 10, 4_102, 10_000, data.length - 7, data.length - 6]) {

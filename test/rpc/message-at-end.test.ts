@@ -8,7 +8,7 @@ function found(text: string): string | undefined {
   return place && text.slice(place.start, place.end)
 }
 
-t.test('N7: finds an object after any text, and before white space and colours', async () => {
+t.test('finds an object after any text, and before white space and colours', async () => {
   const object = fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value))
   const after = fc.constantFrom('', ' ', '\r', '\t ', '\u001b[0m', '\u001b[0m \u001b[39;49m\r')
   fc.assert(
@@ -37,6 +37,6 @@ const CASES: readonly [name: string, text: string, expected: string | undefined]
   ['white space and colours only', ' \u001b[0m \r', undefined],
 ]
 
-t.test('N7: finds only an object that ends the line', async (t) => {
+t.test('finds only an object that ends the line', async (t) => {
   for (const [name, text, expected] of CASES) t.equal(found(text), expected, name)
 })

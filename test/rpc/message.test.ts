@@ -133,7 +133,7 @@ const nulls: [name: string, members: string, kind: Message['kind'], outcome?: 'r
   ['nothing', '"id":null,"method":null,"params":null,"error":null', 'invalid'],
 ]
 
-t.test('R10: a member that is null counts as absent where JSON-RPC allows no null', async (t) => {
+t.test('a member that is null counts as absent where JSON-RPC allows no null', async (t) => {
   for (const [name, members, kind, outcome] of nulls) {
     const message = parseText(`{"jsonrpc":"2.0",${members}}`)
     t.equal(message.kind, kind, name)

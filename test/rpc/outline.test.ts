@@ -21,7 +21,7 @@ const ENDS: readonly [text: string, id: string | undefined][] = [
   [`{"jsonrpc":"2.0","result":{"text":"${LONG}"},"note":"\\"id\\":18}"}`, undefined],
 ]
 
-t.test('S1: reads the id at the end of a message, and no other one', async (t) => {
+t.test('reads the id at the end of a message, and no other one', async (t) => {
   for (const [text, id] of ENDS)
     for (const size of [1, 7, 1_000, 100_000]) {
       const outline = outlineOf(text, size)

@@ -143,7 +143,7 @@ t.test('a truncating decoder leaves out the rest of a large event, reports its s
   }
 })
 
-t.test('S1: keeps the outline of the data of a skipped event, and reads the next event', async (t) => {
+t.test('keeps the outline of the data of a skipped event, and reads the next event', async (t) => {
   const text = 'y'.repeat(3_000)
   const events: [name: string, event: string, data: string][] = [
     ['one line', `id: 7\ndata: ${text}\n\n`, text],
@@ -168,7 +168,7 @@ t.test('S1: keeps the outline of the data of a skipped event, and reads the next
   }
 })
 
-t.test('S1: skipped data counts for the bound of an event', async (t) => {
+t.test('skipped data counts for the bound of an event', async (t) => {
   for (const line of ['data: 1234567890', ': 12345678901234']) {
     const decoder = new SseDecoder(30)
     decoder.push(bytes(line))

@@ -38,6 +38,6 @@ export function secretsIn(text: string): string[] {
 export function watchForSecrets(t: Test, what: string, written: () => string): void {
   t.teardown(() => {
     const found = secretsIn(written())
-    if (found.length > 0) throw new Error(`A23: ${what} has a secret: ${found.join(', ')}`)
+    if (found.length > 0) throw new Error(`${what} has a secret: ${found.join(', ')}`)
   })
 }

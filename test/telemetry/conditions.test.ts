@@ -29,7 +29,7 @@ async function start(t: Test, settings: object, server?: object) {
   return { bridge, admin: bridge.adminUrl as string }
 }
 
-t.test('U4: metrics show whether the last change of the configuration is in use, and since when', async (t) => {
+t.test('metrics show whether the last change of the configuration is in use, and since when', async (t) => {
   const { url } = await LegacyHttp.start(t)
   const file = temporaryFile(t, 'mcp.json', '')
   const write = (more: object) => writeFileSync(file, JSON.stringify({ mcpServers: { a: { url } }, ...more }))
@@ -47,7 +47,7 @@ t.test('U4: metrics show whether the last change of the configuration is in use,
   t.ok(Number((await scrape(admin))[RELOADED_AT]) > Number(first[RELOADED_AT]))
 })
 
-t.test('U4: metrics show the expiry of the certificates in use, by their earliest part', async (t) => {
+t.test('metrics show the expiry of the certificates in use, by their earliest part', async (t) => {
   const ca = await makeCa()
   const at = (hours: number) => new Date(Math.floor(Date.now() / 1000) * 1000 + hours * 3_600_000)
   const [soon, later, last] = [at(2), at(5), at(9)]
@@ -73,7 +73,7 @@ t.test('U4: metrics show the expiry of the certificates in use, by their earlies
   t.equal((await scrape(admin))[own], last.getTime() / 1000, 'an unusable file is not in use')
 })
 
-t.test('U4: metrics and /readyz show whether Redis is usable', { skip: noRedis }, async (t) => {
+t.test('metrics and /readyz show whether Redis is usable', { skip: noRedis }, async (t) => {
   const redis = await RedisServer.start(t)
   const { admin } = await start(t, { redis: { url: redis.url }, stateKeys: ['k'.repeat(32)] })
   const seen = async () => {
@@ -129,7 +129,7 @@ t.test('check says that Redis may evict records, and that it cannot be used', { 
   t.notMatch(await said('--offline'), /redis/)
 })
 
-t.test('U4: a bridge without Redis and certificates has no metrics of them', async (t) => {
+t.test('a bridge without Redis and certificates has no metrics of them', async (t) => {
   const { admin } = await start(t, {})
   const series = Object.keys(await scrape(admin))
   t.ok(series.includes(RELOADED))

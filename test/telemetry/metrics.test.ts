@@ -129,12 +129,12 @@ t.test('a label with foreign values has at most 200 of them, and another for the
   }
 })
 
-t.test('U4: by default metrics do not distinguish tools', async (t) => {
+t.test('by default metrics do not distinguish tools', async (t) => {
   const series = await counted({ ...CALL, tool: 'read_file' })
   t.notOk(Object.keys(series).some((name) => name.includes('tool=')))
 })
 
-t.test('U4: the label `tool` has a bounded number of values for each server, and another for the rest', async (t) => {
+t.test('the label `tool` has a bounded number of values for each server, and another for the rest', async (t) => {
   const metrics = new Metrics({ version: '1', tools: 2 })
   const calls = (server: string, tools: readonly (string | undefined)[]) => {
     for (const tool of tools) metrics.observe({ ...CALL, server, tool })

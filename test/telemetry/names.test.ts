@@ -41,7 +41,7 @@ async function start(t: Test, server: object, settings: object = {}, names: List
   return { ...(await startBridge(t, server, settings, { tracer, names })), ended }
 }
 
-t.test('U4: a server has a bounded number of names, of bounded length', async (t) => {
+t.test('a server has a bounded number of names, of bounded length', async (t) => {
   const names = new ListedToolNames()
   names.learn('a', 'tools/list', listing('tools', ['first', 'x'.repeat(120)]))
   names.learn(
@@ -102,7 +102,7 @@ const lanes: Record<string, (t: Test) => Promise<{ server: object; legacy: boole
 }
 
 for (const [lane, make] of Object.entries(lanes)) {
-  t.test(`U4: a span is named after a tool as soon as the server has listed it: ${lane}`, async (t) => {
+  t.test(`a span is named after a tool as soon as the server has listed it: ${lane}`, async (t) => {
     const { server, legacy } = await make(t)
     const { url, bridge, ended } = await start(t, server)
     await bridge.server.warmUp()
@@ -123,7 +123,7 @@ for (const [lane, make] of Object.entries(lanes)) {
   })
 }
 
-t.test('U4: metrics count calls by tools that the server has listed, and invented names as one', async (t) => {
+t.test('metrics count calls by tools that the server has listed, and invented names as one', async (t) => {
   const { url } = await LegacyHttp.start(t)
   const metrics = new Metrics({ version: '1', tools: 10 })
   const { url: own, bridge } = await startBridge(t, { url }, {}, { metrics, names: new ListedToolNames() })
@@ -139,7 +139,7 @@ t.test('U4: metrics count calls by tools that the server has listed, and invente
   t.notOk(Object.keys(series).some((name) => name.includes('invented')))
 })
 
-t.test('U4: with `metricsTools`, counts by tool from the first call on', async (t) => {
+t.test('with `metricsTools`, counts by tool from the first call on', async (t) => {
   const { url } = await LegacyHttp.start(t)
   const file = temporaryFile(t, 'mcp.json', JSON.stringify({ mcpServers: { a: { url } }, metricsTools: 5 }))
   const addresses = ['--listen', 'http://127.0.0.1:0/mcp', '--admin', 'http://127.0.0.1:0']
@@ -156,7 +156,7 @@ t.test('U4: with `metricsTools`, counts by tool from the first call on', async (
   t.same([...(await tools())].sort(), ['echo', 'other'])
 })
 
-t.test('U4: requests the tools at the start, so that the first call counts', async (t) => {
+t.test('requests the tools at the start, so that the first call counts', async (t) => {
   const { url } = await LegacyHttp.start(t)
   const names = new ListedToolNames()
   const { bridge, ended, url: own } = await start(t, { url }, {}, names)
@@ -166,7 +166,7 @@ t.test('U4: requests the tools at the start, so that the first call counts', asy
   await until(() => ended.some(({ target }) => target === 'echo'), 'the span')
 })
 
-t.test('U4: in a group, and for renamed tools, the server determines the name', async (t) => {
+t.test('in a group, and for renamed tools, the server determines the name', async (t) => {
   const { url } = await LegacyHttp.start(t)
   const renamed = { url, tools: { override: { echo: { name: 'repeat' } } } }
   const {

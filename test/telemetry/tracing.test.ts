@@ -195,7 +195,7 @@ t.test('the span of a call has its outcome', async (t) => {
   }
 })
 
-t.test('U4: a span has the name of a tool only if its server has listed it, and always the attribute', async (t) => {
+t.test('a span has the name of a tool only if its server has listed it, and always the attribute', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, collector } = await start(t, { url: legacy.url })
   await call(url, 'tools/call', { name: 'invented-by-a-client' })
@@ -205,7 +205,7 @@ t.test('U4: a span has the name of a tool only if its server has listed it, and 
   }
 })
 
-t.test('U4: relayed requests of a session have spans with their method', async (t) => {
+t.test('relayed requests of a session have spans with their method', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, collector } = await start(t, { url: legacy.url })
   const client = await LegacyClient.open(url)
@@ -245,7 +245,7 @@ t.test('the span of an unreachable server has its error', async (t) => {
   }
 })
 
-t.test('S4: the text of a refusal is the same in the status of a span and in the log', async (t) => {
+t.test('the text of a refusal is the same in the status of a span and in the log', async (t) => {
   const refuse = (response: ServerResponse) =>
     response
       .writeHead(500, { 'content-type': 'text/plain' })

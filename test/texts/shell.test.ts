@@ -21,19 +21,19 @@ const HOSTILE = [
   '日本 \u{1f600}',
 ]
 
-t.test('S8: a quoted text is one argument of sh', async (t) => {
+t.test('a quoted text is one argument of sh', async (t) => {
   for (const text of HOSTILE) {
     const printed = execFileSync('sh', ['-c', `printf '[%s]' ${quoted(text, 'sh')}`], { encoding: 'utf8' })
     t.equal(printed, `[${text}]`)
   }
 })
 
-t.test('S8: a quoted text is one string of PowerShell, also with typographic quotes', async (t) => {
+t.test('a quoted text is one string of PowerShell, also with typographic quotes', async (t) => {
   for (const text of HOSTILE) t.same(stringsIn(quoted(text, 'powershell')).strings, [{ kind: 'single', text }])
   t.equal(quoted('weather', 'powershell'), 'weather')
 })
 
-t.test('S8: commands to try are for the usual shell of the platform', async (t) => {
+t.test('commands to try are for the usual shell of the platform', async (t) => {
   t.same(['linux', 'darwin', 'win32', undefined].map(usualShell), ['sh', 'sh', 'powershell', 'sh'])
   const url = 'http://127.0.0.1:8080/mcp'
   t.match(discoverCommand(url, { platform: 'linux' }), /^curl -s http:/)

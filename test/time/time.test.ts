@@ -206,7 +206,7 @@ t.test('backoff never exceeds the longest delay, not even at first', async (t) =
   t.equal(backoff(0, { first: 60_000, most: 30_000 }), 30_000)
 })
 
-t.test('N8: a deadline lets arrived messages be read before it ends', async (t) => {
+t.test('a deadline lets arrived messages be read before it ends', async (t) => {
   const late: string[] = []
   const arrived = (what: (deadline: Deadline) => void) => {
     const deadline = new Deadline(5, () => late.push(String(what)))

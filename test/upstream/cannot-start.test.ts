@@ -49,7 +49,7 @@ const cases: readonly [name: string, start: object, why: string | RegExp][] = [
   ],
 ]
 
-t.test('N6: a program that cannot be started is an error of its entry, which is named', { skip }, async (t) => {
+t.test('a program that cannot be started is an error of its entry, which is named', { skip }, async (t) => {
   for (const [name, start, why] of cases) {
     const options = { command: execPath, args: ['-v'], env: { PATH: process.env['PATH'] ?? '' }, ...start }
     const transport = new StdioTransport(options)
@@ -61,14 +61,14 @@ t.test('N6: a program that cannot be started is an error of its entry, which is 
   }
 })
 
-t.test('N6: callers get the same message, and nothing was executed', { skip }, async (t) => {
+t.test('callers get the same message, and nothing was executed', { skip }, async (t) => {
   const { url, log } = await startBridge(t, { command: execPath, cwd: at('file') })
   const { error } = (await call(url, 'tools/list')).message
   t.match(error, { message: /"cwd" is a file/, data: { reason: 'upstream_unavailable', outcome: 'not_executed' } })
   t.notMatch(log, [{ level: 50 }])
 })
 
-t.test('N9: without free descriptors, the log says which limit to raise', async (t) => {
+t.test('without free descriptors, the log says which limit to raise', async (t) => {
   const error = cannotStart({ command: 'x', args: [], env: {} }, Object.assign(new Error('x'), { code: 'EMFILE' }))
   t.equal(error.message, 'Cannot start x: too many open files')
   t.match(causeOf(error.cause)?.next, /ulimit -n/)

@@ -16,7 +16,7 @@ function sent(cookies: Cookies, path: string): string {
   return cookies.addTo(path, none)['cookie'] ?? ''
 }
 
-t.test('R2: sends cookies as their attributes say, and the last value counts', async (t) => {
+t.test('sends cookies as their attributes say, and the last value counts', async (t) => {
   const cookies = await jar('a=1; Path=/', 'b=2; Path=/mcp', 'c=3; Path=/other', 'd=4; Domain=example.com; Path=/')
   cookies.keepFrom('/mcp', { 'set-cookie': 'a=5; Path=/' })
   t.equal(sent(cookies, '/mcp?x'), 'b=2; a=5; d=4')
@@ -25,7 +25,7 @@ t.test('R2: sends cookies as their attributes say, and the last value counts', a
   t.equal(sent(cookies, '/'), 'd=4')
 })
 
-t.test('R2: does not send cookies for other hosts, for a public suffix, or for HTTPS only', async (t) => {
+t.test('does not send cookies for other hosts, for a public suffix, or for HTTPS only', async (t) => {
   const cookies = await jar(
     'a=1; Domain=other.com',
     'b=2; Domain=com',
@@ -37,7 +37,7 @@ t.test('R2: does not send cookies for other hosts, for a public suffix, or for H
   t.notMatch(sent(cookies, '/mcp'), /[abc]=/)
 })
 
-t.test('R2: bounds cookies in number and length', async (t) => {
+t.test('bounds cookies in number and length', async (t) => {
   const cookies = await jar(
     ...Array.from({ length: 30 }, (_, n) => `c${n}=1; Path=/`),
     `long=${'x'.repeat(5_000)}; Path=/`,
@@ -47,13 +47,13 @@ t.test('R2: bounds cookies in number and length', async (t) => {
   t.match(sent(cookies, '/mcp'), /c3=2/)
 })
 
-t.test('R2: configured cookies stay, and without cookies nothing is added', async (t) => {
+t.test('configured cookies stay, and without cookies nothing is added', async (t) => {
   const headers = { cookie: 'own=1' }
   t.equal((await jar('LB=1; Path=/')).addTo('/mcp', headers).cookie, 'own=1; LB=1')
   t.equal((await jar('bad')).addTo('/mcp', headers), headers)
 })
 
-t.test('R2: keeps the order of a cookie that arrives while the jar is loading', async (t) => {
+t.test('keeps the order of a cookie that arrives while the jar is loading', async (t) => {
   const cookies = new Cookies(ADDRESS)
   cookies.keepFrom('/mcp', { 'set-cookie': 'LB=1; Path=/' })
   cookies.keepFrom('/mcp', { 'set-cookie': 'LB=2; Path=/' })

@@ -48,7 +48,7 @@ t.test('a modern answer to initialize opens no session, whatever it contains', a
   t.not(client.session, 'odd')
 })
 
-t.test('52 in front of a server on a pipe, compares headers with arguments', async (t) => {
+t.test('in front of a server on a pipe, compares headers with arguments', async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, stdio.server)
   const params = { name: 'mirrored', arguments: { region: 'r' } }
@@ -59,7 +59,7 @@ t.test('52 in front of a server on a pipe, compares headers with arguments', asy
   t.same([await status('r'), await status('other'), await status()], [200, 400, 400])
 })
 
-t.test('R20: lists an unlisted tool before its first call, and mirrors its arguments into headers', async (t) => {
+t.test('lists an unlisted tool before its first call, and mirrors its arguments into headers', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url } = await startBridge(t, { url: modern.url })
   const client = await LegacyClient.open(url)
@@ -76,7 +76,7 @@ t.test('R20: lists an unlisted tool before its first call, and mirrors its argum
   t.equal(sent().at(-1), 'd')
 })
 
-t.test('R20: calls tools that cannot be listed, and does not list them each time', async (t) => {
+t.test('calls tools that cannot be listed, and does not list them each time', async (t) => {
   const modern = await ModernHttp.start(t, {
     override: ({ message }, response) => {
       if (message?.['method'] !== 'tools/list') return false

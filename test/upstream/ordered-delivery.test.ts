@@ -3,7 +3,7 @@ import t from 'tap'
 import { Memory, unlimited } from '../../src/limits/memory.js'
 import { OrderedDelivery } from '../../src/upstream/legacy/ordered-delivery.js'
 
-t.test('H28 sends a message without a reader after all that arrived before it', async (t) => {
+t.test('sends a message without a reader after all that arrived before it', async (t) => {
   const delivery = new OrderedDelivery<{ name: string }>(unlimited().reserve('alice'))
   const [a, b] = [{ name: 'a' }, { name: 'b' }]
   const out: string[] = []
@@ -47,7 +47,7 @@ t.test('a reader that has left delays no other', async (t) => {
   t.same(out, ['log'])
 })
 
-t.test('11.1 answers that are read out of order, like that to a ping of the bridge, delay nobody', async (t) => {
+t.test('answers that are read out of order, like that to a ping of the bridge, delay nobody', async (t) => {
   const delivery = new OrderedDelivery<object>(unlimited().reserve('alice'))
   const [ping, call] = [{}, {}]
   const out: string[] = []
@@ -84,7 +84,7 @@ t.test('bounds the number of waiting messages', async (t) => {
   t.equal(out.length, 2_000 - 1_023)
 })
 
-t.test('H27 waiting messages reserve memory, and are sent at once without it', async (t) => {
+t.test('waiting messages reserve memory, and are sent at once without it', async (t) => {
   const memory = new Memory({ max: 10 * 1024 * 1024, share: 1 })
   const delivery = new OrderedDelivery<object>(memory.reserve('alice'))
   const [reader, out] = [{}, [] as number[]]

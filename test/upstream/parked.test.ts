@@ -54,7 +54,7 @@ const park = (parked: ParkedCalls, call = callOf()) => stateOf(parked.afterVisit
 const retry = (state: string, responses = YES, more: Partial<Call> = {}) =>
   callOf({ ...more, answers: { responses, state } })
 
-t.test('69 a state is valid for one server, although two have the same key', async (t) => {
+t.test('a state is valid for one server, although two have the same key', async (t) => {
   const keys = [newKey()]
   const [one, other] = [parkedBy({ keys }), parkedBy({ keys, server: 'two' })]
   const state = park(one)
@@ -62,7 +62,7 @@ t.test('69 a state is valid for one server, although two have the same key', asy
   t.ok(isAgain(await one.resume(retry(state))), 'the call is to be made again')
 })
 
-t.test('69 accepts a state sealed with a configured old key, and none with another key', async (t) => {
+t.test('accepts a state sealed with a configured old key, and none with another key', async (t) => {
   const [older, newer] = [newKey(), newKey()]
   const state = park(parkedBy({ keys: [older] }))
   const now = parkedBy({ keys: [newer, older] })
@@ -81,7 +81,7 @@ t.test('69 accepts a state sealed with a configured old key, and none with anoth
   )
 })
 
-t.test('69 a retry may spell its call differently, but must be the same call', async (t) => {
+t.test('a retry may spell its call differently, but must be the same call', async (t) => {
   const parked = parkedBy()
   const same = ['{"arguments":{"a":[2.0],"b":1},"name":"x"}', '{ "name" : "\\u0078", "arguments":{"b":1,"a":[ 2.0 ]}}']
   for (const params of same) {
@@ -107,7 +107,7 @@ t.test('69 a retry may spell its call differently, but must be the same call', a
   t.ok(isAgain(await parked.resume(retry(state))))
 })
 
-t.test('74 a parked call expires after its limit, not before', async (t) => {
+t.test('a parked call expires after its limit, not before', async (t) => {
   const clock = stopClock(t)
   const parked = parkedBy({ ttl: 10_000 })
   const [one, other] = [park(parked), park(parked)]

@@ -60,7 +60,7 @@ function start(t: Test, { max = 100 }: { max?: number } = {}) {
   }
 }
 
-t.test('11.2 all calls with one key share one session, opened once', async (t) => {
+t.test('all calls with one key share one session, opened once', async (t) => {
   const { shared, nameOf, opened } = start(t)
   const used = await Promise.all([shared(), shared(), shared(), shared('other')])
   t.same(used.map(nameOf), [0, 0, 0, 1])
@@ -133,7 +133,7 @@ t.test('idle sessions make room, and with all in use there is none', async (t) =
   t.ok(opened[1]?.closed)
 })
 
-t.test('42 restores the subscriptions of a session in its replacement before its first use', async (t) => {
+t.test('restores the subscriptions of a session in its replacement before its first use', async (t) => {
   const { shared, opened } = start(t)
   const lost = await shared()
   if (opened[0]) opened[0].changeFeed.wanted = ['a', 'b']

@@ -18,7 +18,7 @@ function clockOf(t: Test): { pass(milliseconds: number): void } {
   }
 }
 
-t.test('H1 two callers count as two until the calls of one have been over for a while', async (t) => {
+t.test('two callers count as two until the calls of one have been over for a while', async (t) => {
   const clock = clockOf(t)
   const possibleCallers = new PossibleCallers()
   possibleCallers.begin(1, 'alice')
@@ -37,7 +37,7 @@ t.test('H1 two callers count as two until the calls of one have been over for a 
   t.equal(possibleCallers.isSingle, false)
 })
 
-t.test('H1 a cancelled call counts as running until its late answer, or for a bounded time', async (t) => {
+t.test('a cancelled call counts as running until its late answer, or for a bounded time', async (t) => {
   const clock = clockOf(t)
   const possibleCallers = new PossibleCallers()
   for (const id of [1, 2]) {
@@ -63,7 +63,7 @@ t.test('H1 a cancelled call counts as running until its late answer, or for a bo
   t.equal(possibleCallers.isSingle, true)
 })
 
-t.test('H1 without known callers, each call may be of another one', async (t) => {
+t.test('without known callers, each call may be of another one', async (t) => {
   const clock = clockOf(t)
   const possibleCallers = new PossibleCallers()
   possibleCallers.begin(1, ANONYMOUS)
@@ -75,7 +75,7 @@ t.test('H1 without known callers, each call may be of another one', async (t) =>
   t.equal(possibleCallers.isSingle, true)
 })
 
-t.test('H1 running calls are not forgotten, however many there have been', async (t) => {
+t.test('running calls are not forgotten, however many there have been', async (t) => {
   const clock = clockOf(t)
   const possibleCallers = new PossibleCallers()
   possibleCallers.begin(0, 'alice')

@@ -4,14 +4,14 @@ import { MAX_REDIRECTS, Redirects, redirectedTo } from '../../src/upstream/trans
 const URL_ = new URL('https://example.com/mcp?a=1')
 const to = (location: string, status = 307) => ({ status, headers: { location } })
 
-t.test('R7: a redirect of one principal affects no other', async (t) => {
+t.test('a redirect of one principal affects no other', async (t) => {
   const redirects = new Redirects(URL_)
   t.equal(redirects.next('ann', '/mcp?a=1', to('/ann/'), 0), '/ann/')
   t.equal(redirects.pathFor('ann'), '/ann/')
   t.equal(redirects.pathFor('bob'), '/mcp?a=1')
 })
 
-t.test('R7: follows only 307 and 308 on the same origin', async (t) => {
+t.test('follows only 307 and 308 on the same origin', async (t) => {
   const asked = '/mcp/x'
   t.equal(redirectedTo(URL_, asked, to('../y?z')), '/y?z')
   t.equal(redirectedTo(URL_, asked, to('https://example.com/y', 308)), '/y')
@@ -31,7 +31,7 @@ t.test('R7: follows only 307 and 308 on the same origin', async (t) => {
   t.equal(redirectedTo(URL_, asked, { status: 307, headers: {} }), undefined)
 })
 
-t.test('R7: forgets a stored path that no longer exists, and the oldest ones beyond the bound', async (t) => {
+t.test('forgets a stored path that no longer exists, and the oldest ones beyond the bound', async (t) => {
   const redirects = new Redirects(URL_)
   redirects.next('ann', '/mcp?a=1', to('/there'), 0)
   redirects.next('ann', '/there', { status: 404, headers: { 'content-type': 'application/json' } }, 0)

@@ -24,7 +24,7 @@ const OTHERS: [what: string, accepted: RequiredUrl, required: RequiredUrl][] = [
   ['another host', page('https://a.example/x'), page('https://b.example/x')],
 ]
 
-t.test('R12: does not ask again for an accepted URL while the user is there', async (t) => {
+t.test('does not ask again for an accepted URL while the user is there', async (t) => {
   for (const [what, accepted, required] of SAME) {
     const clock = stopClock(t)
     const visit = new Visit([accepted])
@@ -42,7 +42,7 @@ t.test('R12: does not ask again for an accepted URL while the user is there', as
     t.same(new Visit([accepted]).toAsk([accepted, required], visitsOf()), [required], what)
 })
 
-t.test('R12: repeats a call whose URL is required again after 5, 10, 20 seconds and at the end', async (t) => {
+t.test('repeats a call whose URL is required again after 5, 10, 20 seconds and at the end', async (t) => {
   const clock = stopClock(t)
   const visit = new Visit([page('https://a.example/x', '1')])
   const visits = visitsOf()
@@ -59,7 +59,7 @@ t.test('R12: repeats a call whose URL is required again after 5, 10, 20 seconds 
   }
 })
 
-t.test('R12: repeats a call as soon as the server reports that the user is done, once per report', async (t) => {
+t.test('repeats a call as soon as the server reports that the user is done, once per report', async (t) => {
   stopClock(t)
   const visit = new Visit([page('https://a.example/x', '1'), page('https://a.example/y', '2')])
   const visits = visitsOf()

@@ -79,7 +79,7 @@ const answers = (serverRequests: ServerRequests, exchange: Exchange) => {
   for (const question of exchange.takeQuestions()) serverRequests.respond(question, '{}')
 }
 
-t.test('79 a request for roots without a call waits for one, or is refused after 55 s', async (t) => {
+t.test('a request for roots without a call waits for one, or is refused after 55 s', async (t) => {
   const { clock, said, call, ask } = start(t)
   ask('roots', 'roots/list')
   ask('form', FORM)
@@ -102,7 +102,7 @@ t.test('79 a request for roots without a call waits for one, or is refused after
   t.equal(clock.waiting, 0)
 })
 
-t.test('R14: rejects questions at once while only a list is open', async (t) => {
+t.test('rejects questions at once while only a list is open', async (t) => {
   const { clock, said, call, ask, list, listed } = start(t)
   list()
   ask('first', 'roots/list')
@@ -130,7 +130,7 @@ t.test('R14: rejects questions at once while only a list is open', async (t) => 
   t.same(said, [])
 })
 
-t.test("R14: a question during a list does not count as one of the session's start if that was long ago", async (t) => {
+t.test("a question during a list does not count as one of the session's start if that was long ago", async (t) => {
   const { clock, said, ask, list } = start(t)
   await clock.pass(5_000)
   list()
@@ -138,7 +138,7 @@ t.test("R14: a question during a list does not count as one of the session's sta
   t.same(said, [['"first"', -32600]])
 })
 
-t.test('R14: a list that is answered in time rejects nothing', async (t) => {
+t.test('a list that is answered in time rejects nothing', async (t) => {
   const { clock, said, call, ask, list, listed } = start(t)
   list()
   ask('roots', 'roots/list')
@@ -184,7 +184,7 @@ t.test('an unaddressed question goes to the oldest waiting call that has had non
   t.equal(first?.addressed, false)
 })
 
-t.test('11.3 an unaddressed question goes to a call of a tool that has asked before', async (t) => {
+t.test('an unaddressed question goes to a call of a tool that has asked before', async (t) => {
   const { serverRequests, call, ask, askers } = start(t)
   const [quiet, asker, another] = [call(), call(), call()]
   askers.add(asker.call).add(another.call)
@@ -199,7 +199,7 @@ t.test('11.3 an unaddressed question goes to a call of a tool that has asked bef
   answers(serverRequests, quiet)
 })
 
-t.test('11.3 a call is known to ask if no other can have asked, and not otherwise', async (t) => {
+t.test('a call is known to ask if no other can have asked, and not otherwise', async (t) => {
   const { call, ask, askers, running } = start(t)
   const [one, two] = [call(), call()]
   ask(1, FORM)
@@ -281,7 +281,7 @@ t.test('a withdrawn question gets no answer', async (t) => {
   t.same(said, [])
 })
 
-t.test('72 refuses what was not declared, and names the calls that may have caused it', async (t) => {
+t.test('refuses what was not declared, and names the calls that may have caused it', async (t) => {
   const { serverRequests, said, call, ask } = start(t, { capabilities: '{"elicitation":{}}' })
   const [one, two] = [call(), call()]
   ask(1, 'sampling/createMessage', {}, one)

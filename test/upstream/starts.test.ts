@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Fault } from '../../src/fault/fault.js'
 import { Starts } from '../../src/upstream/transport/stdio/starts.js'
 
-t.test('H18 some start at once, others wait for their turn, and too many are refused', async (t) => {
+t.test('some start at once, others wait for their turn, and too many are refused', async (t) => {
   const starts = new Starts({ burst: 3, perMinute: 300 })
   const began = performance.now()
   const at: number[] = []

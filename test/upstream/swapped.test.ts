@@ -9,7 +9,7 @@ import { until } from '../support/eventually.js'
 
 const BOB = { action: 'accept', content: { name: 'Bob' } }
 
-t.test('P7: a call whose question went to another call ends, whenever the other one continues', async (t) => {
+t.test('a call whose question went to another call ends, whenever the other one continues', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const { url } = await startBridge(t, asker.server)
   const here = talk(url)
@@ -31,7 +31,7 @@ t.test('P7: a call whose question went to another call ends, whenever the other 
   t.equal(of(asker, 'tools/call').length, 3, 'both and the signal: nothing is sent twice')
 })
 
-t.test('P7: with questions: exact, calls of a tool that has asked get their own questions', async (t) => {
+t.test('with questions: exact, calls of a tool that has asked get their own questions', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const { url } = await startBridge(t, { ...asker.server, questions: 'exact' })
   const here = talk(url)

@@ -55,7 +55,7 @@ t.test('an allowed page may learn that it may send a token, and read that it nee
   t.match(refused.headers['access-control-expose-headers'], /WWW-Authenticate/)
 })
 
-t.test('119 a token of the bridge is accepted, and neither the server nor the log sees it', async (t) => {
+t.test('a token of the bridge is accepted, and neither the server nor the log sees it', async (t) => {
   const { legacy, url, log } = await start(t)
   for (const token of [ALICE, 'canary-of-bob-0123456789']) {
     const params = { name: 'echo', arguments: { text: 'hello' } }

@@ -47,24 +47,21 @@ async function inAllLanes(t: Test, answer: Answering) {
   return lanes
 }
 
-t.test(
-  'S10: an answer of more than answerBytes is the same error in relayed lanes as in translated ones',
-  async (t) => {
-    const lanes = await inAllLanes(t, (id, response) => {
-      const text = `{"jsonrpc":"2.0","id":${id},"result":{"content":[],"x":"${'x'.repeat(200_000)}"}}`
-      sendText(response, text, { 'content-length': String(text.length) })
-    })
-    t.equal(lanes.length, 4)
-    for (const [lane, { status, headers, message }] of lanes) {
-      t.equal(status, 200, lane)
-      t.equal(headers['mcp-bridge-error'], 'upstream_protocol_error', lane)
-      const data = { reason: 'upstream_protocol_error', outcome: 'unknown' }
-      t.match(message.error, { message: /more than 200000 bytes \(limits.answerBytes\)/, data }, lane)
-    }
-  },
-)
+t.test('an answer of more than answerBytes is the same error in relayed lanes as in translated ones', async (t) => {
+  const lanes = await inAllLanes(t, (id, response) => {
+    const text = `{"jsonrpc":"2.0","id":${id},"result":{"content":[],"x":"${'x'.repeat(200_000)}"}}`
+    sendText(response, text, { 'content-length': String(text.length) })
+  })
+  t.equal(lanes.length, 4)
+  for (const [lane, { status, headers, message }] of lanes) {
+    t.equal(status, 200, lane)
+    t.equal(headers['mcp-bridge-error'], 'upstream_protocol_error', lane)
+    const data = { reason: 'upstream_protocol_error', outcome: 'unknown' }
+    t.match(message.error, { message: /more than 200000 bytes \(limits.answerBytes\)/, data }, lane)
+  }
+})
 
-t.test('S10: an answer of answerBytes passes in every lane', async (t) => {
+t.test('an answer of answerBytes passes in every lane', async (t) => {
   const lanes = await inAllLanes(t, (id, response) => {
     const [start, end] = [`{"jsonrpc":"2.0","id":${id},"result":{"content":[],"x":"`, '"}}']
     sendText(response, start + 'x'.repeat(200_000 - start.length - end.length) + end)
@@ -109,7 +106,7 @@ const tooLarge = (id: string, response: ServerResponse, fields = '') =>
     '"}}\n\n',
   )
 
-t.test('S10: an event of more than answerBytes is the same error in relayed lanes as in translated ones', async (t) => {
+t.test('an event of more than answerBytes is the same error in relayed lanes as in translated ones', async (t) => {
   const lanes = await inAllLanes(t, tooLarge)
   for (const [lane, { status, message, text }] of lanes) {
     t.equal(status, 200, lane)
@@ -119,7 +116,7 @@ t.test('S10: an event of more than answerBytes is the same error in relayed lane
   }
 })
 
-t.test('S10: an event of answerBytes passes in every lane', async (t) => {
+t.test('an event of answerBytes passes in every lane', async (t) => {
   const lanes = await inAllLanes(t, (id, response) => {
     const [start, end] = [`data: {"jsonrpc":"2.0","id":${id},"result":{"content":[],"x":"`, '"}}\n']
     streaming(response, start, 200_000 - start.length - end.length, `${end}\n`)
@@ -127,7 +124,7 @@ t.test('S10: an event of answerBytes passes in every lane', async (t) => {
   for (const [lane, { message }] of lanes) t.match(message, { result: { content: [] } }, lane)
 })
 
-t.test('S10: a client of an SDK drops an incomplete event that is too large, and accepts the error', async (t) => {
+t.test('a client of an SDK drops an incomplete event that is too large, and accepts the error', async (t) => {
   const answers = [tooLarge, (id: string, response: ServerResponse) => tooLarge(id, response, 'id: 7\n')]
   for (const answer of answers) {
     const { url, log } = await startBridge(t, { url: await serverOf(t, 'legacy', answer) }, LIMITS)
@@ -142,7 +139,7 @@ t.test('S10: a client of an SDK drops an incomplete event that is too large, and
   }
 })
 
-t.test('S10: an endless stream ends at an event that is too large', async (t) => {
+t.test('an endless stream ends at an event that is too large', async (t) => {
   const listening = 'subscriptions/listen'
   const server = await PlainHttp.start(t, ({ message, method }, response) => {
     const id = JSON.stringify(message?.['id'])
@@ -170,21 +167,18 @@ t.test('S10: an endless stream ends at an event that is too large', async (t) =>
 })
 
 for (const way of WAYS) {
-  t.test(
-    `S10: a call that fails ${way}, because too many wait for answers, is refused as by other bounds`,
-    async (t) => {
-      const asker = await startAsker(t, way)
-      const { url } = await startBridge(t, asker.server, { limits: { parked: 1 } })
-      const { steps, again } = talk(url, asker)
-      const ask = [{ ask: [NAME] }]
-      const first = await steps(ask)
-      t.equal(first.keys.length, 1)
-      const refused = await steps(ask, { strict: true })
-      t.match(refused, { status: 503, headers: { 'mcp-bridge-error': 'overloaded', 'retry-after': '1' } })
-      t.match(refused.message.error, { code: -32603, data: { reason: 'overloaded', retryAfterMs: 1000 } })
-      t.equal((await steps(ask)).status, 200, 'a server that does without an answer is not refused')
-      t.same((await again(first, all(first, ADA))).said, [ADA])
-      t.equal((await steps(ask)).keys.length, 1, 'there is room again')
-    },
-  )
+  t.test(`a call that fails ${way}, because too many wait for answers, is refused as by other bounds`, async (t) => {
+    const asker = await startAsker(t, way)
+    const { url } = await startBridge(t, asker.server, { limits: { parked: 1 } })
+    const { steps, again } = talk(url, asker)
+    const ask = [{ ask: [NAME] }]
+    const first = await steps(ask)
+    t.equal(first.keys.length, 1)
+    const refused = await steps(ask, { strict: true })
+    t.match(refused, { status: 503, headers: { 'mcp-bridge-error': 'overloaded', 'retry-after': '1' } })
+    t.match(refused.message.error, { code: -32603, data: { reason: 'overloaded', retryAfterMs: 1000 } })
+    t.equal((await steps(ask)).status, 200, 'a server that does without an answer is not refused')
+    t.same((await again(first, all(first, ADA))).said, [ADA])
+    t.equal((await steps(ask)).keys.length, 1, 'there is room again')
+  })
 }

@@ -94,7 +94,7 @@ const CLIENTS: Record<string, (t: Test, server: object) => Promise<Send>> = {
 
 for (const [who, connect] of Object.entries(CLIENTS)) {
   for (const [whom, start] of Object.entries(SERVERS)) {
-    t.test(`113 between ${who} and ${whom} no byte of a payload changes`, async (t) => {
+    t.test(`between ${who} and ${whom} no byte of a payload changes`, async (t) => {
       const { server, heard } = await start(t)
       const send = await connect(t, server)
       for (const [at, [name, args]] of ARGUMENTS.entries()) {
@@ -108,7 +108,7 @@ for (const [who, connect] of Object.entries(CLIENTS)) {
   }
 }
 
-t.test('113 a message in many lines reaches a server on a pipe in one', async (t) => {
+t.test('a message in many lines reaches a server on a pipe in one', async (t) => {
   for (const stdio of [modernStdio(t), legacyStdio(t)]) {
     const { url } = await startBridge(t, stdio.server)
     const pretty = '{\r\n  "a": [\n 1.0,\r2 ],\n  "text": "\\n"\n}'
@@ -129,7 +129,7 @@ t.test('113 a message in many lines reaches a server on a pipe in one', async (t
   }
 })
 
-t.test('113 an answer in many lines from a server over HTTP is one event, or one line', async (t) => {
+t.test('an answer in many lines from a server over HTTP is one event, or one line', async (t) => {
   const result = '{\n  "content": [],\r\n  "structuredContent": { "a": 1.0 }\n}'
   const legacy = await LegacyHttp.start(t, {
     override: ({ message }, response) => {

@@ -89,7 +89,7 @@ function lasting({ message }: Answer): Json {
 }
 
 for (const [name, serve] of Object.entries(MODERN)) {
-  t.test(`120 a private result of ${name} is never served to another token`, async (t) => {
+  t.test(`a private result of ${name} is never served to another token`, async (t) => {
     const asked = await serve(t, HINTS)
     const { ask } = await start(t, asked, { cache: 'hints', cacheFor: 'public' })
     for (const [method, params] of READS) {
@@ -107,7 +107,7 @@ for (const [name, serve] of Object.entries(MODERN)) {
     t.same(asked.violations(), [])
   })
 
-  t.test(`120 serves a public result of ${name} to everybody, with its remaining time`, async (t) => {
+  t.test(`serves a public result of ${name} to everybody, with its remaining time`, async (t) => {
     const { ask } = await start(t, await serve(t, PUBLIC), { cache: 'hints' })
     for (const [method, params] of READS) {
       const first = await ask('alice', method, params)
@@ -120,7 +120,7 @@ for (const [name, serve] of Object.entries(MODERN)) {
     }
   })
 
-  t.test(`120 neither serves nor caches results of retries from ${name}`, async (t) => {
+  t.test(`neither serves nor caches results of retries from ${name}`, async (t) => {
     const asked = await serve(t, PUBLIC)
     const { url } = await startBridge(t, { ...asked.server, cache: 'hints' })
     const { call: read, again } = talk(url)
@@ -136,7 +136,7 @@ for (const [name, serve] of Object.entries(MODERN)) {
   })
 }
 
-t.test('120 requests a resource each time from a legacy server that asks before reading', async (t) => {
+t.test('requests a resource each time from a legacy server that asks before reading', async (t) => {
   for (const way of ['over stdio', 'on the stream of the call over HTTP'] as const) {
     const asker = await startAsker(t, way)
     const { url } = await startBridge(t, { ...asker.server, cache: 60_000, cacheFor: 'public' })
@@ -153,7 +153,7 @@ t.test('120 requests a resource each time from a legacy server that asks before 
   }
 })
 
-t.test('120 invalid hints count as private and expired', async (t) => {
+t.test('invalid hints count as private and expired', async (t) => {
   for (const ttlMs of [-1, 1.5, '60000', null, {}]) {
     const modern = await ModernHttp.start(t, { cacheScope: 'public', ttlMs: ttlMs as number })
     const asked = { server: { url: modern.url }, times: (method: string) => modern.of(method).length }
@@ -172,7 +172,7 @@ t.test('120 invalid hints count as private and expired', async (t) => {
   }
 })
 
-t.test("120 does not share results that were requested with the caller's credentials", async (t) => {
+t.test("does not share results that were requested with the caller's credentials", async (t) => {
   const modern = await ModernHttp.start(t, PUBLIC)
   const asked = { server: { url: modern.url }, times: (method: string) => modern.of(method).length }
   for (const cache of [{ cache: 'hints' }, { cache: 60_000, cacheFor: 'public' }]) {
@@ -187,7 +187,7 @@ t.test("120 does not share results that were requested with the caller's credent
 })
 
 for (const [name, serve] of Object.entries(LEGACY)) {
-  t.test(`120 caches results of ${name} for the configured time, and only for the caller`, async (t) => {
+  t.test(`caches results of ${name} for the configured time, and only for the caller`, async (t) => {
     const { ask } = await start(t, await serve(t), { cache: 60_000 })
     for (const [method, params] of READS.slice(1)) {
       const first = await ask('alice', method, params)
@@ -200,7 +200,7 @@ for (const [name, serve] of Object.entries(LEGACY)) {
     }
   })
 
-  t.test(`120 shares results of ${name} if configured, and never marks them public`, async (t) => {
+  t.test(`shares results of ${name} if configured, and never marks them public`, async (t) => {
     const { ask } = await start(t, await serve(t), { cache: 60_000, cacheFor: 'public' })
     for (const [method, params] of READS.slice(1)) {
       const first = await ask('alice', method, params)

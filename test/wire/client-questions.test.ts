@@ -85,7 +85,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       return { server, client: await connect(t, front, server.entry, opening) }
     }
 
-    t.test(`97 a server's question reaches ${pair} in its call, which is repeated with the answer`, async (t) => {
+    t.test(`a server's question reaches ${pair} in its call, which is repeated with the answer`, async (t) => {
       const { server, client } = await start(t)
       await client.begin('call', 'tools/call', ask({ 'the name': NAME }))
       const [question] = await asked(client, 'call', 1)
@@ -108,7 +108,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(server.violations(), [])
     })
 
-    t.test(`97 asks ${pair} everything that it has declared, as often as needed`, async (t) => {
+    t.test(`asks ${pair} everything that it has declared, as often as needed`, async (t) => {
       const { server, client } = await start(t)
       const rounds = ask({ name: NAME }, { model: MODEL, roots: ROOTS }, { again: NAME, page: PAGE })
       const { answer, asked: all } = await converse(client, 1, rounds, REPLIES)
@@ -124,7 +124,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(server.violations(), [])
     })
 
-    t.test(`11.8 ${pair} may answer under the id as a string`, async (t) => {
+    t.test(`${pair} may answer under the id as a string`, async (t) => {
       const { client } = await start(t)
       await client.begin('call', 'tools/call', ask({ 'the name': NAME }))
       const [question] = await asked(client, 'call', 1)
@@ -132,7 +132,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(told(await answered(client, 'call')), { 'the name': ADA })
     })
 
-    t.test(`98 concurrent calls of ${pair} are separate`, async (t) => {
+    t.test(`concurrent calls of ${pair} are separate`, async (t) => {
       const { server, client } = await start(t)
       const rounds = (n: number) => [
         { p: { ...MODEL, params: { ...MODEL.params, systemPrompt: `call ${n}, first` } } },
@@ -169,7 +169,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(server.violations(), [])
     })
 
-    t.test(`99 an invalid answer of ${pair} is not an answer`, async (t) => {
+    t.test(`an invalid answer of ${pair} is not an answer`, async (t) => {
       const { server, client } = await start(t)
       const error = { code: -1, message: 'I would rather not' }
       const no: Replies = { ...REPLIES, 'elicitation/create': () => ({ error }) }
@@ -195,7 +195,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(server.violations(), [])
     })
 
-    t.test(`100 ${pair} that cancels its call during a question ends it`, async (t) => {
+    t.test(`${pair} that cancels its call during a question ends it`, async (t) => {
       const { server, client } = await start(t)
       await client.begin('a', 'tools/call', ask({ name: NAME, other: NAME }))
       const [question] = await asked(client, 'a', 1)
@@ -214,7 +214,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.match(answers, front === 'HTTP' ? [{ error: { code: -32603 } }] : [])
     })
 
-    t.test(`100 ${pair} that cancels a waiting call delays nobody`, async (t) => {
+    t.test(`${pair} that cancels a waiting call delays nobody`, async (t) => {
       const { client, server } = await start(t)
       await client.begin('a', 'tools/call', ask({ name: NAME }))
       const [first] = await asked(client, 'a', 1)
@@ -235,7 +235,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(told(await answered(client, 'd')), { name: ADA })
     })
 
-    t.test(`101 repeats a call of ${pair} with only a state, which the client does not notice`, async (t) => {
+    t.test(`repeats a call of ${pair} with only a state, which the client does not notice`, async (t) => {
       const { server, client } = await start(t)
       const { answer, asked: all } = await converse(client, 1, { name: 'ask-later', arguments: {} }, {})
       t.match(answer.result, { content: [{ type: 'text' }] })
@@ -255,7 +255,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
   }
 }
 
-t.test('97 a question comes on the stream of its own call, whatever others are open', async (t) => {
+t.test('a question comes on the stream of its own call, whatever others are open', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url } = await startBridge(t, { url: modern.url })
   const client = await LegacyClient.open(url, { capabilities: EVERYTHING })
@@ -279,7 +279,7 @@ t.test('97 a question comes on the stream of its own call, whatever others are o
   t.same(asking(listening), [])
 })
 
-t.test('97 accepts an answer only in the session that was asked', async (t) => {
+t.test('accepts an answer only in the session that was asked', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url } = await startBridge(t, { url: modern.url })
   const [client, other] = await Promise.all([0, 1].map(() => LegacyClient.open(url, { capabilities: EVERYTHING })))
@@ -295,7 +295,7 @@ t.test('97 accepts an answer only in the session that was asked', async (t) => {
   t.same(told(stream.answer(1) ?? {}), { name: ADA })
 })
 
-t.test('97 returns a state byte for byte, under any key of the question', async (t) => {
+t.test('returns a state byte for byte, under any key of the question', async (t) => {
   const state = String.raw`"a\/b\u00e9\ud83d\ude00 \"é" `.trim()
   const key = String.raw`"\u0061\"__proto__ é"`
   const answer = (id: unknown, result: string) => `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`
@@ -324,7 +324,7 @@ t.test('97 returns a state byte for byte, under any key of the question', async 
   ])
 })
 
-t.test('97 asks nothing that a client has not declared, and does not call the server again', async (t) => {
+t.test('asks nothing that a client has not declared, and does not call the server again', async (t) => {
   const modern = await ModernHttp.start(t)
   const rows: [declared: Json, question: object][] = [
     [{}, NAME],
@@ -345,7 +345,7 @@ t.test('97 asks nothing that a client has not declared, and does not call the se
   }
 })
 
-t.test('97 bounds the number of questions', async (t) => {
+t.test('bounds the number of questions', async (t) => {
   const modern = await ModernHttp.start(t)
   const client = await connect(t, 'HTTP', { url: modern.url })
   const rounds = Array.from({ length: 20 }, (_, n) => ({ [`q${n}`]: ROOTS }))
@@ -354,7 +354,7 @@ t.test('97 bounds the number of questions', async (t) => {
   t.equal(all.length, 16)
 })
 
-t.test('99 outside of tool calls, an unanswered question is an error', async (t) => {
+t.test('outside of tool calls, an unanswered question is an error', async (t) => {
   const answer = (id: unknown, result: object) => JSON.stringify({ jsonrpc: '2.0', id, result })
   const modern = await ModernHttp.start(t, {
     override: ({ message }, response) => {
@@ -379,7 +379,7 @@ t.test('99 outside of tool calls, an unanswered question is an error', async (t)
   t.equal(modern.of('prompts/get').length, codes.length)
 })
 
-t.test('98 progress of a call increases over all its rounds, and its logs have the current level', async (t) => {
+t.test('progress of a call increases over all its rounds, and its logs have the current level', async (t) => {
   const note = (method: string, params: object) => `data: ${JSON.stringify({ jsonrpc: '2.0', method, params })}\n\n`
   const levels: unknown[] = []
   const modern = await ModernHttp.start(t, {

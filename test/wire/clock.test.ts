@@ -29,7 +29,7 @@ for (const [direction, milliseconds] of [
   ['forward', 2 * HOUR],
   ['back', -2 * HOUR],
 ] as const) {
-  t.test(`H19 a call that reports progress outlives a wall clock that is set ${direction}`, async (t) => {
+  t.test(`a call that reports progress outlives a wall clock that is set ${direction}`, async (t) => {
     const clock = wallClock(t)
     const asker = await startAsker(t, 'over stdio')
     const { url } = await startBridge(t, asker.server)
@@ -41,7 +41,7 @@ for (const [direction, milliseconds] of [
     t.notOk((await answer).message.error)
   })
 
-  t.test(`H19 a parked call can be answered after the wall clock was set ${direction}`, async (t) => {
+  t.test(`a parked call can be answered after the wall clock was set ${direction}`, async (t) => {
     const clock = wallClock(t)
     const asker = await startAsker(t, 'over stdio')
     const { url } = await startBridge(t, asker.server)
@@ -51,7 +51,7 @@ for (const [direction, milliseconds] of [
     t.same((await again(asked, all(asked, ADA))).said, [ADA])
   })
 
-  t.test(`H19 an idle session of a legacy client outlives a wall clock that is set ${direction}`, async (t) => {
+  t.test(`an idle session of a legacy client outlives a wall clock that is set ${direction}`, async (t) => {
     const clock = wallClock(t)
     const { server } = modernStdio(t)
     const { url } = await startBridge(t, server, { timeouts: { keepAlive: 50 } })
@@ -65,7 +65,7 @@ for (const [direction, milliseconds] of [
   })
 }
 
-t.test('H19 does not detect the era again because the wall clock was set', async (t) => {
+t.test('does not detect the era again because the wall clock was set', async (t) => {
   const clock = wallClock(t)
   const http = await LegacyHttp.start(t)
   const { url, bridge } = await startBridge(t, { url: http.url })
@@ -112,7 +112,7 @@ const WALL = [
   'upstream/legacy/retry-state.ts',
 ]
 
-t.test('H19 only times for people, or shared between machines, use the wall clock', async (t) => {
+t.test('only times for people, or shared between machines, use the wall clock', async (t) => {
   const source = fileURLToPath(new URL('../../src/', import.meta.url))
   const reading = readdirSync(source, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts') && /\bDate\.now\b/.test(readFileSync(source + name, 'utf8')))

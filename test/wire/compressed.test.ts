@@ -31,7 +31,7 @@ const servers: Record<string, (t: Test) => Promise<string>> = {
 }
 
 for (const [what, start] of Object.entries(servers))
-  t.test(`N9: decodes unrequested gzip of ${what} for every client`, async (t) => {
+  t.test(`decodes unrequested gzip of ${what} for every client`, async (t) => {
     const server = await compressing(t, await start(t), 'gzip', gzip)
     for (const [name, connect] of Object.entries(callers)) {
       const ask = await connect(t, server)
@@ -40,21 +40,21 @@ for (const [what, start] of Object.entries(servers))
   })
 
 for (const [encoding, encoders] of Object.entries(ENCODINGS))
-  t.test(`N9: decodes ${encoding}, in relayed and in translated answers`, async (t) => {
+  t.test(`decodes ${encoding}, in relayed and in translated answers`, async (t) => {
     for (const [what, start] of Object.entries(servers)) {
       const ask = await callers.modern(t, await compressing(t, await start(t), encoding, encoders))
       t.match(await ask?.(ECHO), ECHOED, what)
     }
   })
 
-t.test('N9: decodes the stream of a server over HTTP+SSE as it arrives', async (t) => {
+t.test('decodes the stream of a server over HTTP+SSE as it arrives', async (t) => {
   const sse = new URL((await LegacySse.start(t)).url)
   const server = await compressing(t, sse.origin + PATHS.stream, 'gzip', gzip)
   const { url } = await startBridge(t, { url: server, type: 'sse' })
   t.match((await call(url, 'tools/call', ECHO)).message, ECHOED)
 })
 
-t.test('N9: a relayed answer has no header of its former encoding', async (t) => {
+t.test('a relayed answer has no header of its former encoding', async (t) => {
   const server = await compressing(t, (await ModernHttp.start(t)).url, 'gzip', gzip)
   const { url, bridge } = await startBridge(t, { url: server })
   await bridge.server.warmUp()
@@ -63,7 +63,7 @@ t.test('N9: a relayed answer has no header of its former encoding', async (t) =>
   t.equal(answer.headers['content-encoding'], undefined)
 })
 
-t.test('N9: decodes errors of the server, too', async (t) => {
+t.test('decodes errors of the server, too', async (t) => {
   const { url, answer } = await plain(t)
   answer((id, response) => {
     const text = `{"jsonrpc":"2.0","id":${id},"error":{"code":-32050,"message":"It is full"}}`
@@ -74,7 +74,7 @@ t.test('N9: decodes errors of the server, too', async (t) => {
     t.match((await call(one, 'tools/call', ECHO)).message.error, { message: 'It is full' })
 })
 
-t.test('N9: counts the bytes after decoding', async (t) => {
+t.test('counts the bytes after decoding', async (t) => {
   const { url, answer } = await plain(t, { limits: { answerBytes: 100_000 } })
   const bomb = gzipSync(Buffer.alloc(100_000_000, ' '))
   answer((_id, response) =>
@@ -86,7 +86,7 @@ t.test('N9: counts the bytes after decoding', async (t) => {
     })
 })
 
-t.test('N9: an unknown or wrong encoding is an error of the server in every lane', async (t) => {
+t.test('an unknown or wrong encoding is an error of the server in every lane', async (t) => {
   const { url, answer } = await plain(t)
   const bodies = { 'x-unknown': Buffer.from('{}'), gzip: Buffer.from('{"jsonrpc":"2.0"}') }
   for (const [encoding, body] of Object.entries(bodies)) {
@@ -101,7 +101,7 @@ t.test('N9: an unknown or wrong encoding is an error of the server in every lane
   }
 })
 
-t.test('N9: does not decode an answer without a body at an extra path', async (t) => {
+t.test('does not decode an answer without a body at an extra path', async (t) => {
   const files = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/plain', 'content-encoding': 'gzip' }).end(gzipSync('hello'))
   })

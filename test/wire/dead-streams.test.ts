@@ -33,7 +33,7 @@ async function start(t: Test) {
   return { legacy, url, log, late, pings }
 }
 
-t.test('N2: a call without an answer makes the bridge check the stream, and reopen a dead one', async (t) => {
+t.test('a call without an answer makes the bridge check the stream, and reopen a dead one', async (t) => {
   const { legacy, url, log, late } = await start(t)
   legacy.cutOff()
   const look = holdTimers(t, LOOK)
@@ -53,7 +53,7 @@ t.test('N2: a call without an answer makes the bridge check the stream, and reop
   t.equal(legacy.received.filter(({ method }) => method === 'GET').length, 2)
 })
 
-t.test('N2: a slow server keeps its stream', async (t) => {
+t.test('a slow server keeps its stream', async (t) => {
   const { legacy, url, late, pings } = await start(t)
   for (let n = 1; n <= 3; n++) {
     await late('wait', { ms: 3_600_000 })
@@ -63,7 +63,7 @@ t.test('N2: a slow server keeps its stream', async (t) => {
   t.equal(legacy.received.filter(({ method }) => method === 'GET').length, 1)
 })
 
-t.test('N2: a legacy client on stdio that cancels a call gets another stream, too', async (t) => {
+t.test('a legacy client on stdio that cancels a call gets another stream, too', async (t) => {
   const legacy = await LegacySse.start(t)
   const pipe = openPipe(t, { type: 'sse', url: legacy.url })
   pipe.line(initialize('2025-06-18'))
@@ -84,7 +84,7 @@ t.test('N2: a legacy client on stdio that cancels a call gets another stream, to
   t.match(await answerTo(pipe, 3), said('{"n":3}'))
 })
 
-t.test('N2: connections to servers use TCP keep-alive, also those to a proxy', async (t) => {
+t.test('connections to servers use TCP keep-alive, also those to a proxy', async (t) => {
   const legacy = await LegacySse.start(t)
   const proxy = await ForwardProxy.start(t)
   const { port } = new URL(legacy.url)

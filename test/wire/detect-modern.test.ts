@@ -24,7 +24,7 @@ function refuse({ message }: Arrived, response: ServerResponse, status: number, 
 
 const initialized = (modern: ModernHttp) => modern.of('initialize').length
 
-t.test('26 only modern servers answer "unsupported" and list the modern revision', async (t) => {
+t.test('only modern servers answer "unsupported" and list the modern revision', async (t) => {
   let refusals = 1
   const modern = await ModernHttp.start(t, {
     override: (arrived, response) =>
@@ -39,7 +39,7 @@ t.test('26 only modern servers answer "unsupported" and list the modern revision
   t.same(modern.violations(), [])
 })
 
-t.test('26 detects a modern program on a pipe', async (t) => {
+t.test('detects a modern program on a pipe', async (t) => {
   const stdio = legacyStdio(t, { discover: { code: -32022, message: 'm', data: MODERN } })
   const { url, bridge } = await startBridge(t, stdio.server)
   t.equal((await call(url, 'tools/call', { name: 'echo', arguments: {} })).status, 200)
@@ -48,7 +48,7 @@ t.test('26 detects a modern program on a pipe', async (t) => {
   t.equal(stdio.pids().length, 1)
 })
 
-t.test('26 a modern client sends a modern server no initialize, over HTTP and on a pipe', async (t) => {
+t.test('a modern client sends a modern server no initialize, over HTTP and on a pipe', async (t) => {
   const http = await ModernHttp.start(t)
   const stdio = modernStdio(t)
   for (const server of [{ url: http.url }, stdio.server]) {
@@ -63,28 +63,25 @@ t.test('26 a modern client sends a modern server no initialize, over HTTP and on
   t.same([...http.violations(), ...stdio.violations()], [])
 })
 
-t.test(
-  '27 a header mismatch leads to no initialize: the error names the blame, and nothing is remembered',
-  async (t) => {
-    let stripping = true
-    const modern = await ModernHttp.start(t, {
-      override: (arrived, response) => stripping && refuse(arrived, response, 400, -32020),
-    })
-    const { url } = await startBridge(t, { url: modern.url })
-    const refused = await call(url, 'tools/list')
-    t.match(refused, { status: 502, headers: { 'mcp-bridge-error': 'upstream_incompatible' } })
-    t.match(refused.message.error, { code: -32603, message: /headers/ })
-    const legacy = await LegacyClient.open(url)
-    t.match(legacy.opened, { status: 200, message: { error: { code: -32603 } } })
-    t.equal(initialized(modern), 0)
-    t.same([...new Set(modern.methods)], ['server/discover'])
-    stripping = false
-    await until(async () => (await call(url, 'tools/list')).status === 200)
-    t.equal(initialized(modern), 0)
-  },
-)
+t.test('a header mismatch leads to no initialize: the error names the blame, and nothing is remembered', async (t) => {
+  let stripping = true
+  const modern = await ModernHttp.start(t, {
+    override: (arrived, response) => stripping && refuse(arrived, response, 400, -32020),
+  })
+  const { url } = await startBridge(t, { url: modern.url })
+  const refused = await call(url, 'tools/list')
+  t.match(refused, { status: 502, headers: { 'mcp-bridge-error': 'upstream_incompatible' } })
+  t.match(refused.message.error, { code: -32603, message: /headers/ })
+  const legacy = await LegacyClient.open(url)
+  t.match(legacy.opened, { status: 200, message: { error: { code: -32603 } } })
+  t.equal(initialized(modern), 0)
+  t.same([...new Set(modern.methods)], ['server/discover'])
+  stripping = false
+  await until(async () => (await call(url, 'tools/list')).status === 200)
+  t.equal(initialized(modern), 0)
+})
 
-t.test('27 a temporary header mismatch is not noticed', async (t) => {
+t.test('a temporary header mismatch is not noticed', async (t) => {
   let mismatches = 1
   const modern = await ModernHttp.start(t, {
     override: (arrived, response) => mismatches-- > 0 && refuse(arrived, response, 400, -32020),
@@ -161,7 +158,7 @@ const REFUSALS: [name: string, refusal: NonNullable<HttpPlan['override']>][] = [
   ['a header mismatch with every request', (arrived, response) => refuse(arrived, response, 400, -32020)],
 ]
 
-t.test('33 detects a legacy server that became modern, which clients do not notice', async (t) => {
+t.test('detects a legacy server that became modern, which clients do not notice', async (t) => {
   for (const [name, refusal] of REFUSALS) {
     const { modern, turn } = await turning(t, refusal)
     const { url, bridge } = await startBridge(t, { url: modern.url })
@@ -179,7 +176,7 @@ t.test('33 detects a legacy server that became modern, which clients do not noti
   }
 })
 
-t.test('33 a legacy client of such a server opens another session, served by the bridge', async (t) => {
+t.test('a legacy client of such a server opens another session, served by the bridge', async (t) => {
   for (const [name, refusal] of REFUSALS.slice(0, 1)) {
     const { modern, turn } = await turning(t, refusal)
     const { url } = await startBridge(t, { url: modern.url })
@@ -196,7 +193,7 @@ t.test('33 a legacy client of such a server opens another session, served by the
   }
 })
 
-t.test('33 detects a modern server that became legacy, too', async (t) => {
+t.test('detects a modern server that became legacy, too', async (t) => {
   let modernToo = true
   const modern = await ModernHttp.start(t, {
     dual: 'session',
@@ -214,7 +211,7 @@ t.test('33 detects a modern server that became legacy, too', async (t) => {
   t.equal(bridge.server.verdict?.era, 'legacy')
 })
 
-t.test('33 a legacy server that refuses a call with a modern error gets it once, the client the error', async (t) => {
+t.test('a legacy server that refuses a call with a modern error gets it once, the client the error', async (t) => {
   for (const code of [-32020, -32021, -32022]) {
     const server = await ModernHttp.start(t, {
       dual: 'session',
@@ -245,7 +242,7 @@ t.test('probes a restarted modern program first, and sends nothing else before',
   t.same(stdio.violations(), [])
 })
 
-t.test('25 detects a modern program that did not answer the probe, after initialize failed', async (t) => {
+t.test('detects a modern program that did not answer the probe, after initialize failed', async (t) => {
   const stdio = modernStdio(t, { silentDiscovers: 1 })
   const timeLimit = holdTimers(t, PROBE)
   const { url, bridge } = await startBridge(t, stdio.server, { timeouts: { probe: PROBE } })
@@ -257,7 +254,7 @@ t.test('25 detects a modern program that did not answer the probe, after initial
   t.equal(stdio.pids().length, 1)
 })
 
-t.test('22 the probe has a full envelope, and names the bridge as its client', async (t) => {
+t.test('the probe has a full envelope, and names the bridge as its client', async (t) => {
   const modern = await ModernHttp.start(t)
   const { bridge } = await startBridge(t, { url: modern.url })
   await bridge.server.warmUp()
@@ -267,7 +264,7 @@ t.test('22 the probe has a full envelope, and names the bridge as its client', a
   t.same(modern.violations(), [])
 })
 
-t.test('32 fifty legacy clients at once cause one probe, and one check for sessions', async (t) => {
+t.test('fifty legacy clients at once cause one probe, and one check for sessions', async (t) => {
   for (const plan of [{}, { dual: 'session' }] as const) {
     const modern = await ModernHttp.start(t, plan)
     const { url } = await startBridge(t, { url: modern.url })

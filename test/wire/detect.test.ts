@@ -1,4 +1,4 @@
-/** How the bridge finds out what a server speaks. Numbers are those of docs/invariants.md. */
+/** How the bridge finds out what a server speaks. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { execPath } from 'node:process'
@@ -10,7 +10,7 @@ import { type LegacyStdio, legacyStdio } from '../support/legacy-stdio.js'
 import { listenUntilEnd } from '../support/listen-until-end.js'
 import { CAPABILITIES, CLIENT_INFO, call, VERSION } from '../support/modern.js'
 
-t.test('22 the first request to a server is server/discover with a full envelope', async (t) => {
+t.test('the first request to a server is server/discover with a full envelope', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
   await call(url, 'tools/call', { name: 'echo', arguments: {} })
@@ -40,7 +40,7 @@ function isOneChild(t: Test, { pids, messages }: LegacyStdio): void {
   t.same(methods.slice(0, 2), ['server/discover', 'initialize'])
 }
 
-t.test('23 any error of a program on discover leads to initialize on the same process', async (t) => {
+t.test('any error of a program on discover leads to initialize on the same process', async (t) => {
   for (const code of [-32601, -32602, -32600, -32000, 1]) {
     const stdio = legacyStdio(t, { discover: { code, message: 'no' } })
     const { url } = await startBridge(t, stdio.server)
@@ -49,7 +49,7 @@ t.test('23 any error of a program on discover leads to initialize on the same pr
   }
 })
 
-t.test('24 a program that exits on discover is restarted, and gets initialize first', async (t) => {
+t.test('a program that exits on discover is restarted, and gets initialize first', async (t) => {
   const stdio = legacyStdio(t, { discover: 'exit' })
   const { url } = await startBridge(t, stdio.server)
   t.equal((await call(url, 'tools/list')).status, 200)
@@ -60,7 +60,7 @@ t.test('24 a program that exits on discover is restarted, and gets initialize fi
   t.match(heard[0]?.line, /"method":"initialize"/)
 })
 
-t.test('25 a program that is silent on discover gets initialize, and the first request succeeds', async (t) => {
+t.test('a program that is silent on discover gets initialize, and the first request succeeds', async (t) => {
   const stdio = legacyStdio(t, { discover: 'silent' })
   const { url } = await startBridge(t, stdio.server, { timeouts: { probe: 300 } })
   t.equal((await call(url, 'tools/call', { name: 'echo', arguments: {} })).status, 200)
@@ -87,7 +87,7 @@ const rpcError = (code: number, data?: object) => ({
 
 const verdicts: [name: string, discover: NonNullable<Plan['discover']>, legacy: boolean][] = [
   [
-    '26 unsupported, with the modern revision listed',
+    'unsupported, with the modern revision listed',
     { status: 400, body: rpcError(-32022, { supported: ['2026-07-28'] }) },
     false,
   ],
@@ -95,7 +95,7 @@ const verdicts: [name: string, discover: NonNullable<Plan['discover']>, legacy: 
   ['a missing capability', { status: 400, body: rpcError(-32021, { requiredCapabilities: {} }) }, false],
   ['a modern answer', { status: 200, body: discoverResult('2026-07-28') }, false],
   [
-    '28 a draft error without overlap',
+    'a draft error without overlap',
     { status: 400, body: rpcError(-32004, { supportedVersions: ['2026-03-01'] }) },
     true,
   ],
@@ -125,7 +125,7 @@ t.test('only a modern answer makes a server modern', async (t) => {
   }
 })
 
-t.test('29 other failures decide nothing: the next request probes again', async (t) => {
+t.test('other failures decide nothing: the next request probes again', async (t) => {
   const cases: [served: number, seen: number][] = [
     [401, 502],
     [403, 502],
@@ -153,14 +153,14 @@ t.test('29 other failures decide nothing: the next request probes again', async 
   }
 })
 
-t.test('30 detects HTTP+SSE behind an address that accepts neither discover nor initialize', async (t) => {
+t.test('detects HTTP+SSE behind an address that accepts neither discover nor initialize', async (t) => {
   const http = await sseServer(t, (origin) => `${origin}/message?sessionId=1`)
   const { url, bridge } = await startBridge(t, { url: http.url })
   t.equal((await call(url, 'tools/list')).status, 200)
   t.match(bridge.server.verdict, { era: 'legacy', transport: { kind: 'sse' } })
 })
 
-t.test('11.39 detects HTTP+SSE where a POST is refused in JSON-RPC', async (t) => {
+t.test('detects HTTP+SSE where a POST is refused in JSON-RPC', async (t) => {
   const stdio = legacyStdio(t)
   const far = await startBridge(t, stdio.server)
   const { url, bridge } = await startBridge(t, { url: new URL('/sse', far.url).href })
@@ -170,7 +170,7 @@ t.test('11.39 detects HTTP+SSE where a POST is refused in JSON-RPC', async (t) =
   t.match(called.message.result, { structuredContent: { x: 1 } })
 })
 
-t.test('31 refuses an endpoint on another origin, and sends nothing there', async (t) => {
+t.test('refuses an endpoint on another origin, and sends nothing there', async (t) => {
   let trapped = 0
   const trap = createServer(() => trapped++)
   await new Promise<void>((resolve) => trap.listen(0, '127.0.0.1', resolve))
@@ -181,7 +181,7 @@ t.test('31 refuses an endpoint on another origin, and sends nothing there', asyn
   t.equal(trapped, 0)
 })
 
-t.test('S3: refuses an endpoint that is not on the web', async (t) => {
+t.test('refuses an endpoint that is not on the web', async (t) => {
   for (const endpoint of ['file:///etc/passwd', 'javascript:1', 'data:,x', 'urn:x:y', 'blob:own/message'])
     await t.test(endpoint, async (t) => {
       const http = await sseServer(t, (origin) => endpoint.replace('own', origin))
@@ -193,7 +193,7 @@ t.test('S3: refuses an endpoint that is not on the web', async (t) => {
     })
 })
 
-t.test('32 fifty concurrent requests cause one probe and one handshake', async (t) => {
+t.test('fifty concurrent requests cause one probe and one handshake', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
   const answers = await Promise.all(Array.from({ length: 50 }, () => call(url, 'tools/list')))

@@ -14,7 +14,7 @@ const ECHOED = { result: { structuredContent: { x: 1 } } }
 /** Nothing of these tests waits for a limit. */
 const PATIENT = { timeouts: { probe: 3_600_000, initialize: 3_600_000 } }
 
-t.test('R8: answers a program at once that pings before it answers', async (t) => {
+t.test('answers a program at once that pings before it answers', async (t) => {
   for (const pingsBefore of ['initialize', 'server/discover', 'tools/list']) {
     const { server } = legacyStdio(t, { pingsBefore })
     const { url } = await startBridge(t, server, PATIENT)
@@ -30,7 +30,7 @@ t.test('R8: answers a program at once that pings before it answers', async (t) =
   }
 })
 
-t.test('R8: answers a server at once that pings on the stream of initialize', async (t) => {
+t.test('answers a server at once that pings on the stream of initialize', async (t) => {
   const waiting: (() => void)[] = []
   const http = await LegacyHttp.start(t, {
     override: ({ message }, response) => {

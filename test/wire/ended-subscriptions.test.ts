@@ -11,7 +11,7 @@ const URI = 'test://item/a'
 const FILTER = { toolsListChanged: true, resourceSubscriptions: [URI] }
 
 for (const cancel of ['plain', 'named'])
-  t.test(`11.5 reopens a subscription that the server has cancelled (${cancel})`, async (t) => {
+  t.test(`reopens a subscription that the server has cancelled (${cancel})`, async (t) => {
     const stdio = modernStdio(t)
     const { url } = await startBridge(t, stdio.server)
     const touch = (what: object) => call(url, 'tools/call', { name: 'touch', arguments: what })
@@ -36,7 +36,7 @@ for (const cancel of ['plain', 'named'])
     t.same(stdio.violations(), [])
   })
 
-t.test('11.5 a legacy client hears of changes after the server has cancelled its subscription', async (t) => {
+t.test('a legacy client hears of changes after the server has cancelled its subscription', async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, stdio.server)
   const client = await LegacyClient.open(url)
@@ -48,7 +48,7 @@ t.test('11.5 a legacy client hears of changes after the server has cancelled its
   t.same((await hears(stream, 5)).at(-1), updated(URI))
 })
 
-t.test('11.5 a subscription that the server does not reopen ends for its client', async (t) => {
+t.test('a subscription that the server does not reopen ends for its client', async (t) => {
   const stdio = modernStdio(t, { listen: 'once' })
   const { url } = await startBridge(t, stdio.server)
   const stream = await listen(url, FILTER, { id: 'mine' })
@@ -59,7 +59,7 @@ t.test('11.5 a subscription that the server does not reopen ends for its client'
   t.same(told(stream), [])
 })
 
-t.test('11.5 a subscription outlives the process of its server', async (t) => {
+t.test('a subscription outlives the process of its server', async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, stdio.server)
   const stream = await listen(url, FILTER)

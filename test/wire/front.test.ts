@@ -29,24 +29,24 @@ t.test('the endpoint answers by method and version', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
 
-  t.test('1 a session id and an event id on a modern request change nothing', async (t) => {
+  t.test('a session id and an event id on a modern request change nothing', async (t) => {
     const answer = await call(url, 'tools/list', {}, { headers: { 'mcp-session-id': 'made-up', 'last-event-id': '5' } })
     t.equal(answer.status, 200)
     t.ok(Array.isArray(answer.message.result?.['tools']))
     t.equal(answer.headers['mcp-session-id'], undefined)
   })
 
-  t.test('2 a claim in the body without the header is a mismatch, under the same id', async (t) => {
+  t.test('a claim in the body without the header is a mismatch, under the same id', async (t) => {
     const answer = await call(url, 'tools/list', {}, { id: 'two', headers: { 'mcp-protocol-version': undefined } })
     refused(t, answer, 400, -32020)
     t.equal(answer.message['id'], 'two')
   })
 
-  t.test('3 a header of another revision is a mismatch, not an unsupported version', async (t) => {
+  t.test('a header of another revision is a mismatch, not an unsupported version', async (t) => {
     refused(t, await call(url, 'tools/list', {}, { headers: { 'mcp-protocol-version': '2025-11-25' } }), 400, -32020)
   })
 
-  t.test('4 refuses an unknown version with the versions that discover lists', async (t) => {
+  t.test('refuses an unknown version with the versions that discover lists', async (t) => {
     const answer = await call(
       url,
       'tools/list',
@@ -59,7 +59,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     t.equal(answer.message.error?.data?.['requested'], '2099-01-01')
   })
 
-  t.test('5 refuses a request that claims a legacy version', async (t) => {
+  t.test('refuses a request that claims a legacy version', async (t) => {
     refused(
       t,
       await call(
@@ -73,13 +73,13 @@ t.test('the endpoint answers by method and version', async (t) => {
     )
   })
 
-  t.test('6 a modern header without envelope names the missing keys', async (t) => {
+  t.test('a modern header without envelope names the missing keys', async (t) => {
     const answer = await post(url, rpc('tools/list'), modernHeaders('tools/list'))
     refused(t, answer, 400, -32602)
     t.same(answer.message.error?.data?.['missing'], [VERSION, CAPABILITIES])
   })
 
-  t.test('7 missing capabilities, or other than an object, are invalid params', async (t) => {
+  t.test('missing capabilities, or other than an object, are invalid params', async (t) => {
     for (const capabilities of [undefined, [], null, 'x']) {
       refused(
         t,
@@ -91,7 +91,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     }
   })
 
-  t.test('8 answers a bare server/discover from one session, and refuses a bare listen', async (t) => {
+  t.test('answers a bare server/discover from one session, and refuses a bare listen', async (t) => {
     const opened = () => legacy.of('initialize').length
     await post(url, rpc('server/discover'), JSON_HEADERS)
     const before = opened()
@@ -102,11 +102,11 @@ t.test('the endpoint answers by method and version', async (t) => {
     refused(t, await post(url, rpc('subscriptions/listen'), JSON_HEADERS), 400, -32602)
   })
 
-  t.test('9 initialize with a modern header is a mismatch', async (t) => {
+  t.test('initialize with a modern header is a mismatch', async (t) => {
     refused(t, await post(url, rpc('initialize', {}), modernHeaders('initialize')), 400, -32020)
   })
 
-  t.test('10 removed or unknown methods are not found, under the same id', async (t) => {
+  t.test('removed or unknown methods are not found, under the same id', async (t) => {
     for (const method of [
       'initialize',
       'ping',
@@ -124,19 +124,19 @@ t.test('the endpoint answers by method and version', async (t) => {
     t.same(legacy.of('ping'), [], 'and the server hears nothing of what is gone')
   })
 
-  t.test('11 refuses a request without claim, header or session, and the server gets nothing', async (t) => {
+  t.test('refuses a request without claim, header or session, and the server gets nothing', async (t) => {
     const before = legacy.received.length
     refused(t, await post(url, rpc('tools/list'), JSON_HEADERS), 400, -32600)
     t.equal(legacy.received.length, before)
   })
 
-  t.test('12 an unknown session is not found', async (t) => {
+  t.test('an unknown session is not found', async (t) => {
     // With a server that has sessions of its own over HTTP, it would be for the server to know them.
     const { url } = await startBridge(t, legacyStdio(t).server)
     refused(t, await post(url, rpc('tools/list'), { ...JSON_HEADERS, 'mcp-session-id': 'unknown' }), 404, -32600)
   })
 
-  t.test('13 refuses a header with an unknown revision', async (t) => {
+  t.test('refuses a header with an unknown revision', async (t) => {
     refused(
       t,
       await post(url, rpc('tools/list'), { ...JSON_HEADERS, 'mcp-protocol-version': '2024-99-99' }),
@@ -145,7 +145,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     )
   })
 
-  t.test('14 accepts a notification without effect, and refuses an answer', async (t) => {
+  t.test('accepts a notification without effect, and refuses an answer', async (t) => {
     const notification = JSON.stringify({
       jsonrpc: '2.0',
       method: 'notifications/cancelled',
@@ -160,7 +160,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     t.notOk('id' in response.message)
   })
 
-  t.test('15 16 refuses arrays, without an id in the answer', async (t) => {
+  t.test('refuses arrays, without an id in the answer', async (t) => {
     for (const body of ['[]', `[${rpc('tools/list', withEnvelope())}]`, `[${rpc('initialize')}]`]) {
       const answer = await post(url, body, JSON_HEADERS)
       refused(t, answer, 400, -32600, body.slice(0, 20))
@@ -168,7 +168,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     }
   })
 
-  t.test('17 GET and DELETE of a modern client are not allowed', async (t) => {
+  t.test('GET and DELETE of a modern client are not allowed', async (t) => {
     for (const method of ['GET', 'DELETE']) {
       const answer = await send(method, url, undefined, { ...modernHeaders('x'), accept: 'text/event-stream' })
       t.equal(answer.status, 405, method)
@@ -176,7 +176,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     }
   })
 
-  t.test('18 refuses a foreign origin before any other check, and a foreign host', async (t) => {
+  t.test('refuses a foreign origin before any other check, and a foreign host', async (t) => {
     const nonsense = (headers: Record<string, string>) =>
       send('POST', url, '{', { 'content-type': 'text/plain', ...headers })
     refused(t, await nonsense({ origin: 'http://evil.example' }), 403, -32600)
@@ -189,7 +189,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     t.equal((await call(url, 'tools/list', {}, { headers: { host: `LOCALHOST:${new URL(url).port}` } })).status, 200)
   })
 
-  t.test('19 reports invalid JSON, another media type and a large body', async (t) => {
+  t.test('reports invalid JSON, another media type and a large body', async (t) => {
     const broken = await post(url, '{"jsonrpc":"2.0","id":1,', modernHeaders('tools/list'))
     refused(t, broken, 400, -32700)
     t.notOk('id' in broken.message)
@@ -199,7 +199,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     t.equal((await call(small, 'tools/call', { name: 'echo', arguments: { text: 'x'.repeat(1_000) } })).status, 200)
   })
 
-  t.test('43 discover names the server twice: in _meta, and in the body for clients of the drafts', async (t) => {
+  t.test('discover names the server twice: in _meta, and in the body for clients of the drafts', async (t) => {
     const { message } = await call(url, 'server/discover')
     const result = message.result as Record<string, Record<string, unknown>>
     t.same(result['supportedVersions'], ['2026-07-28'])
@@ -213,7 +213,7 @@ t.test('the endpoint answers by method and version', async (t) => {
   })
 })
 
-t.test('8 with the option off, a bare server/discover is refused like any other request', async (t) => {
+t.test('with the option off, a bare server/discover is refused like any other request', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url }, { compat: { bareDiscover: false } })
   const answer = await post(url, rpc('server/discover'), JSON_HEADERS)

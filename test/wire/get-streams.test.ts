@@ -41,7 +41,7 @@ async function answering(
   return http
 }
 
-t.test('R5: answers a call that was accepted with 202 on the stream of the session', async (t) => {
+t.test('answers a call that was accepted with 202 on the stream of the session', async (t) => {
   for (const [name, accept] of ACCEPTANCES) {
     const http = await answering(t, accept)
     const { url } = await startBridge(t, { url: http.url })
@@ -56,7 +56,7 @@ t.test('R5: answers a call that was accepted with 202 on the stream of the sessi
   }
 })
 
-t.test('R5: the answer may come before the 202', async (t) => {
+t.test('the answer may come before the 202', async (t) => {
   const http = await answering(t, (response) => response.writeHead(202).end(), 'answer first')
   const { url } = await startBridge(t, { url: http.url })
   await call(url, 'tools/list')
@@ -64,7 +64,7 @@ t.test('R5: the answer may come before the 202', async (t) => {
   t.match((await call(url, 'tools/call', ECHO)).message, { result: RESULT })
 })
 
-t.test('R5: without a stream, and when it has ended, an accepted call fails with an unknown outcome', async (t) => {
+t.test('without a stream, and when it has ended, an accepted call fails with an unknown outcome', async (t) => {
   const accepts: Override = ({ message }, response) => {
     if (message['method'] !== 'tools/call') return false
     response.writeHead(202).end()
@@ -112,7 +112,7 @@ function withoutStream(answer: (response: ServerResponse) => void): { override: 
   }
 }
 
-t.test('R6: a server that answers a GET with anything else has no stream, and offers no changes', async (t) => {
+t.test('a server that answers a GET with anything else has no stream, and offers no changes', async (t) => {
   for (const [name, answer] of NO_STREAMS) {
     const http = await LegacyHttp.start(t, withoutStream(answer))
     const { url } = await startBridge(t, { url: http.url })
@@ -122,7 +122,7 @@ t.test('R6: a server that answers a GET with anything else has no stream, and of
   }
 })
 
-t.test('R6: does not repeat such a GET in the session', async (t) => {
+t.test('does not repeat such a GET in the session', async (t) => {
   const ignored = { receive() {}, dropped() {}, stalled() {}, streamLost() {}, missed() {}, ended() {} }
   const receiver = { ...ignored, isWaiting: () => false }
   for (const [name, answer] of NO_STREAMS) {
@@ -136,7 +136,7 @@ t.test('R6: does not repeat such a GET in the session', async (t) => {
   }
 })
 
-t.test('R6: a stream that gets a web page instead of a resumption ends its call', async (t) => {
+t.test('a stream that gets a web page instead of a resumption ends its call', async (t) => {
   const http = await LegacyHttp.start(t, {
     override: ({ message, method }, response) => {
       if (method === 'GET') response.writeHead(200, { 'content-type': 'text/html' }).end('<html>')
@@ -149,7 +149,7 @@ t.test('R6: a stream that gets a web page instead of a resumption ends its call'
   t.match((await call(url, 'tools/call', ECHO)).message, { error: { data: { outcome: 'unknown' } } })
 })
 
-t.test('R6: a relayed client gets 405 for such a GET, so that it does not repeat it', async (t) => {
+t.test('a relayed client gets 405 for such a GET, so that it does not repeat it', async (t) => {
   for (const [name, answer] of NO_STREAMS) {
     const http = await LegacyHttp.start(t, withoutStream(answer))
     const { url } = await startBridge(t, { url: http.url })

@@ -27,7 +27,7 @@ const subscriptionsOf = (modern: ModernHttp) => modern.of('subscriptions/listen'
 const heard = ({ messages }: EventStream, method: string) =>
   messages.filter((message) => (message as { method?: string }).method === method).length
 
-t.test('13 sessions of a principal share one subscription, and each hears of a change once', async (t) => {
+t.test('sessions of a principal share one subscription, and each hears of a change once', async (t) => {
   const { modern, connect } = await start(t)
   const first = await connect()
   await until(() => modern.subscriptions === 1, 'the subscription')
@@ -44,7 +44,7 @@ t.test('13 sessions of a principal share one subscription, and each hears of a c
   )
 })
 
-t.test('13 the subscription stays until the last session has ended, and a later one opens another', async (t) => {
+t.test('the subscription stays until the last session has ended, and a later one opens another', async (t) => {
   const { modern, connect } = await start(t)
   const [first, second] = [await connect(), await connect()]
   await until(() => modern.subscriptions === 1, 'the subscription')
@@ -61,7 +61,7 @@ t.test('13 the subscription stays until the last session has ended, and a later 
   t.equal(subscriptionsOf(modern), 2)
 })
 
-t.test('13 another client, other capabilities or another filter have another subscription', async (t) => {
+t.test('another client, other capabilities or another filter have another subscription', async (t) => {
   const { modern, connect } = await start(t)
   await connect()
   await connect({ clientInfo: { name: 'another', version: '1' } })
@@ -76,7 +76,7 @@ t.test('13 another client, other capabilities or another filter have another sub
   await until(() => stream.messages.length === 1, 'the update')
 })
 
-t.test('13 principals do not share a subscription', async (t) => {
+t.test('principals do not share a subscription', async (t) => {
   const { modern, connect } = await start(t, {}, { auth: { tokens: { anna: 'a'.repeat(32), ben: 'b'.repeat(32) } } })
   for (const letter of ['a', 'b', 'a', 'b'])
     await connect({ headers: { authorization: `Bearer ${letter.repeat(32)}` } })
@@ -84,7 +84,7 @@ t.test('13 principals do not share a subscription', async (t) => {
   t.equal(subscriptionsOf(modern), 2)
 })
 
-t.test('13 when a shared subscription ends, the sessions share another one', async (t) => {
+t.test('when a shared subscription ends, the sessions share another one', async (t) => {
   const { modern, connect } = await start(t)
   const all = [await connect(), await connect(), await connect()]
   await until(() => modern.subscriptions === 1, 'the subscription')
@@ -96,7 +96,7 @@ t.test('13 when a shared subscription ends, the sessions share another one', asy
   t.equal(subscriptionsOf(modern), 2)
 })
 
-t.test('13 a session with an open stream keeps no other request in memory', async (t) => {
+t.test('a session with an open stream keeps no other request in memory', async (t) => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const { url, connect } = await start(t)

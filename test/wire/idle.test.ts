@@ -15,7 +15,7 @@ import { openPipe } from '../support/pipe.js'
 
 const echo = { name: 'echo', arguments: { x: 1 } }
 
-t.test('11.4 an idle program stays as long as an idle client, unless configured', async (t) => {
+t.test('an idle program stays as long as an idle client, unless configured', async (t) => {
   const idleOf = (entry: object, timeouts: object = {}) => {
     const all = parseSettings({ mcpServers: { it: entry }, timeouts }, { env: {}, read: String })
     const context = { log: pino({ level: 'silent' }), version: '0', env: {} }
@@ -31,7 +31,7 @@ t.test('11.4 an idle program stays as long as an idle client, unless configured'
   t.equal(idleOf(address, { idle: 7 }), 7)
 })
 
-t.test('11.4 ends an idle program after the configured time', async (t) => {
+t.test('ends an idle program after the configured time', async (t) => {
   for (const program of [legacyStdio(t), modernStdio(t)]) {
     const { url } = await startBridge(t, program.server, { timeouts: { idle: 100 } })
     await call(url, 'tools/call', echo)
@@ -41,7 +41,7 @@ t.test('11.4 ends an idle program after the configured time', async (t) => {
   }
 })
 
-t.test('11.4 ends a program that was only probed, too, if no call follows', async (t) => {
+t.test('ends a program that was only probed, too, if no call follows', async (t) => {
   for (const program of [legacyStdio(t), modernStdio(t)]) {
     const { url, bridge } = await startBridge(t, program.server, { timeouts: { idle: 100 } })
     await bridge.warmUp(() => {})
@@ -61,7 +61,7 @@ t.test('a process that is being ended as idle is gone when the bridge is', async
   }
 })
 
-t.test('11.4 a program stays while its client is connected by a pipe, however silent', async (t) => {
+t.test('a program stays while its client is connected by a pipe, however silent', async (t) => {
   for (const program of [legacyStdio(t), modernStdio(t)]) {
     const pipe = openPipe(t, program.server, { timeouts: { idle: 100 } })
     await pipe.call('tools/call', echo)
@@ -71,7 +71,7 @@ t.test('11.4 a program stays while its client is connected by a pipe, however si
   }
 })
 
-t.test('11.4 a modern program stays while a legacy client has its session', async (t) => {
+t.test('a modern program stays while a legacy client has its session', async (t) => {
   const program = modernStdio(t)
   const { url } = await startBridge(t, program.server, { timeouts: { idle: 100 } })
   const client = await LegacyClient.open(url)
@@ -82,7 +82,7 @@ t.test('11.4 a modern program stays while a legacy client has its session', asyn
   await until(() => ended(program).length === 1, 'the end of the process')
 })
 
-t.test('11.36 the session of a client that left ends soon, and its process', async (t) => {
+t.test('the session of a client that left ends soon, and its process', async (t) => {
   const program = legacyStdio(t)
   const timeouts = { clientIdle: 600_000, clientGone: 200, keepAlive: 50 }
   const { url } = await startBridge(t, program.server, { timeouts })

@@ -142,7 +142,7 @@ const LANES: readonly [name: string, start: (t: Test) => Promise<Held> | Held, o
     ['half a line of a program of a legacy client', (t) => program(t, { half: true }), legacy, STILL],
   ]
 
-t.test('N8: an answer counts that arrived before a late time limit fires', async (t) => {
+t.test('an answer counts that arrived before a late time limit fires', async (t) => {
   for (const [name, start, open, limit = LIMIT] of LANES)
     await t.test(name, async (t) => {
       const server = await start(t)
@@ -160,7 +160,7 @@ t.test('N8: an answer counts that arrived before a late time limit fires', async
     })
 })
 
-t.test('N8: progress after the total limit ends no call whose answer arrived with it', async (t) => {
+t.test('progress after the total limit ends no call whose answer arrived with it', async (t) => {
   let response: ServerResponse | undefined
   let asked: Json = {}
   const http = await LegacyHttp.start(t, {

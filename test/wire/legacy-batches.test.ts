@@ -36,7 +36,7 @@ function isRefused(t: Test, { status, text, message }: Answer, name: string) {
   t.notMatch(text, /"id"/, name)
 }
 
-t.test('107 answers a batch by one array, and the server gets single messages', async (t) => {
+t.test('answers a batch by one array, and the server gets single messages', async (t) => {
   const { client, modern } = await start(t)
   const answer = await client.post([
     tool('a', 'echo', { n: 1 }),
@@ -55,7 +55,7 @@ t.test('107 answers a batch by one array, and the server gets single messages', 
   t.same(violations, [])
 })
 
-t.test('107 sends requests of a batch to the server at the same time', async (t) => {
+t.test('sends requests of a batch to the server at the same time', async (t) => {
   const { client, modern } = await start(t)
   const batch = Array.from({ length: 5 }, (_, n) => tool(n, 'wait', { ms: 60_000 }))
   const posted = client.post(batch)
@@ -65,30 +65,27 @@ t.test('107 sends requests of a batch to the server at the same time', async (t)
   t.same({ status, text }, { status: 202, text: '' }, 'all of them were taken back')
 })
 
-t.test(
-  '107 a message before an answer makes the whole response a stream, which ends with the last answer',
-  async (t) => {
-    const { client } = await start(t)
-    const answer = await client.post([
-      tool('a', 'progress', { values: [1, 2], ms: 50 }, { progressToken: 'pa' }),
-      tool('b', 'progress', { values: [3], ms: 10 }, { progressToken: 'pb' }),
-      tool('c', 'echo'),
-    ])
-    t.match(answer.headers['content-type'], 'text/event-stream')
-    const progress = answer.messages.filter(({ method }) => method !== undefined).map(({ params }) => params as Json)
-    t.same(
-      new Set(progress.map(({ progressToken, progress: at }) => `${progressToken} ${at}`)),
-      new Set(['pa 1', 'pa 2', 'pb 3']),
-    )
-    const answers = answer.messages.filter(({ method }) => method === undefined)
-    t.same(answers.map(({ id }) => id).sort(), ['a', 'b', 'c'])
-    t.notOk(answer.messages.some((message) => Array.isArray(message)))
-    const ids = answer.text.match(/^id: .*$/gm) ?? []
-    t.equal(new Set(ids).size, 6, 'every event can be gone on from')
-  },
-)
+t.test('a message before an answer makes the whole response a stream, which ends with the last answer', async (t) => {
+  const { client } = await start(t)
+  const answer = await client.post([
+    tool('a', 'progress', { values: [1, 2], ms: 50 }, { progressToken: 'pa' }),
+    tool('b', 'progress', { values: [3], ms: 10 }, { progressToken: 'pb' }),
+    tool('c', 'echo'),
+  ])
+  t.match(answer.headers['content-type'], 'text/event-stream')
+  const progress = answer.messages.filter(({ method }) => method !== undefined).map(({ params }) => params as Json)
+  t.same(
+    new Set(progress.map(({ progressToken, progress: at }) => `${progressToken} ${at}`)),
+    new Set(['pa 1', 'pa 2', 'pb 3']),
+  )
+  const answers = answer.messages.filter(({ method }) => method === undefined)
+  t.same(answers.map(({ id }) => id).sort(), ['a', 'b', 'c'])
+  t.notOk(answer.messages.some((message) => Array.isArray(message)))
+  const ids = answer.text.match(/^id: .*$/gm) ?? []
+  t.equal(new Set(ids).size, 6, 'every event can be gone on from')
+})
 
-t.test('107 a broken stream of a batch can be resumed', async (t) => {
+t.test('a broken stream of a batch can be resumed', async (t) => {
   const { client, modern } = await start(t)
   const body = JSON.stringify([
     tool('a', 'progress', { values: [1], ms: 'held' }, { progressToken: 'p' }),
@@ -106,7 +103,7 @@ t.test('107 a broken stream of a batch can be resumed', async (t) => {
   t.same(again.messages.map(({ id }) => id).sort(), ['a', 'b'])
 })
 
-t.test('107 accepts messages that need no answer, without a body', async (t) => {
+t.test('accepts messages that need no answer, without a body', async (t) => {
   const { client } = await start(t)
   const batch = [
     notification('notifications/x'),
@@ -117,7 +114,7 @@ t.test('107 accepts messages that need no answer, without a body', async (t) => 
   t.same({ status, text }, { status: 202, text: '' })
 })
 
-t.test('107 each invalid element has its own answer', async (t) => {
+t.test('each invalid element has its own answer', async (t) => {
   const { client } = await start(t)
   const { status, text } = await client.post([
     request('a', 'ping'),
@@ -141,7 +138,7 @@ t.test('107 each invalid element has its own answer', async (t) => {
   t.notMatch(text, /"id":null/)
 })
 
-t.test('107 a cancelled request has no answer in the array', async (t) => {
+t.test('a cancelled request has no answer in the array', async (t) => {
   const { client, modern } = await start(t)
   const posted = client.post([tool('kept', 'wait', { ms: 500 }), tool('taken', 'wait', { ms: 60_000 })])
   await until(() => modern.of('tools/call').length === 2)
@@ -150,7 +147,7 @@ t.test('107 a cancelled request has no answer in the array', async (t) => {
   t.same([...answers.keys()], ['kept'])
 })
 
-t.test('16 refuses an array in every other revision', async (t) => {
+t.test('refuses an array in every other revision', async (t) => {
   for (const revision of ['2024-11-05', '2025-06-18', '2025-11-25']) {
     const { client, modern } = await start(t, {}, revision)
     const before = modern.received.length
@@ -161,7 +158,7 @@ t.test('16 refuses an array in every other revision', async (t) => {
   }
 })
 
-t.test('16 refuses an array with initialize, inside and outside of a session', async (t) => {
+t.test('refuses an array with initialize, inside and outside of a session', async (t) => {
   const { client, url, modern } = await start(t)
   isRefused(t, await client.post([opening]), 'in a session')
   isRefused(t, await client.post([request(1, 'ping'), opening]), 'among others')
@@ -171,28 +168,28 @@ t.test('16 refuses an array with initialize, inside and outside of a session', a
   t.equal(modern.of('tools/call').length, 0)
 })
 
-t.test('15 refuses an array with a modern message, inside and outside of a session', async (t) => {
+t.test('refuses an array with a modern message, inside and outside of a session', async (t) => {
   const { client } = await start(t)
   const modern = request(2, 'tools/list', { _meta: envelope() })
   isRefused(t, await client.post([request(1, 'ping'), modern]), 'in the body')
   isRefused(t, await client.post([request(1, 'ping')], { 'mcp-protocol-version': '2026-07-28' }), 'in the header')
 })
 
-t.test('107 an array may have a hundred elements', async (t) => {
+t.test('an array may have a hundred elements', async (t) => {
   const { client } = await start(t)
   const pings = (count: number) => Array.from({ length: count }, (_, n) => request(n, 'ping'))
   t.equal(byId(await client.post(pings(100))).size, 100)
   isRefused(t, await client.post(pings(101)), '101')
 })
 
-t.test('107 a slow array becomes a stream with keep-alive comments', async (t) => {
+t.test('a slow array becomes a stream with keep-alive comments', async (t) => {
   const { client } = await start(t, { timeouts: { commitAfter: 50, keepAlive: 50 } })
   const answer = await client.post([tool('a', 'wait', { ms: 1_500 }), request('b', 'ping')])
   t.match(answer.headers['content-type'], 'text/event-stream')
   t.same(answer.messages.map(({ id }) => id).sort(), ['a', 'b'])
 })
 
-t.test('107 a batch for a program is one array, too', async (t) => {
+t.test('a batch for a program is one array, too', async (t) => {
   const legacy = legacyStdio(t)
   const { url } = await startBridge(t, legacy.server)
   const client = await LegacyClient.open(url, { revision: R03 })

@@ -25,7 +25,7 @@ const filterOf = ({ message }: Arrived) => (message?.['params'] as { notificatio
 const closed = (modern: ModernHttp) =>
   modern.cancelled.filter(({ message }) => message?.['method'] === 'subscriptions/listen').map(filterOf)
 
-t.test('106 subscribes at the server once the client is ready and listens itself', async (t) => {
+t.test('subscribes at the server once the client is ready and listens itself', async (t) => {
   const { modern, client } = await start(t, {}, { ready: false })
   const listening = await client.listen()
   t.equal(modern.of('subscriptions/listen').length, 0, 'the client is not ready')
@@ -39,13 +39,13 @@ t.test('106 subscribes at the server once the client is ready and listens itself
   listening.leave()
 })
 
-t.test('106 opens no subscription for a client that does not listen', async (t) => {
+t.test('opens no subscription for a client that does not listen', async (t) => {
   const { modern, client } = await start(t)
   await client.call('echo')
   t.equal(modern.of('subscriptions/listen').length, 0)
 })
 
-t.test('106 subscribes to what the client was offered', async (t) => {
+t.test('subscribes to what the client was offered', async (t) => {
   const rows: [capabilities: object, filter: Filter | undefined][] = [
     [{ tools: { listChanged: true }, prompts: {}, resources: { subscribe: true } }, { toolsListChanged: true }],
     [{ tools: { listChanged: false }, resources: { listChanged: true } }, { resourcesListChanged: true }],
@@ -61,7 +61,7 @@ t.test('106 subscribes to what the client was offered', async (t) => {
   }
 })
 
-t.test('106 subscribes to a resource by a second subscription, opened before the first is ended', async (t) => {
+t.test('subscribes to a resource by a second subscription, opened before the first is ended', async (t) => {
   const { modern, client } = await start(t)
   const listening = await client.listen()
   await until(() => modern.subscriptions === 1)
@@ -96,7 +96,7 @@ t.test('106 subscribes to a resource by a second subscription, opened before the
   t.same(besideTheQuestion(modern.violations()), [])
 })
 
-t.test('106 hears the first subscription until the second is acknowledged', async (t) => {
+t.test('hears the first subscription until the second is acknowledged', async (t) => {
   const held: (() => void)[] = []
   const hold: HttpPlan['override'] = (arrived, response) => {
     const { message } = arrived
@@ -131,7 +131,7 @@ t.test('106 hears the first subscription until the second is acknowledged', asyn
   )
 })
 
-t.test('106 refuses a resource that the server does not acknowledge, and keeps the others', async (t) => {
+t.test('refuses a resource that the server does not acknowledge, and keeps the others', async (t) => {
   const refuse: HttpPlan['override'] = (arrived, response) => {
     const { message } = arrived
     if (message?.['method'] !== 'subscriptions/listen') return false
@@ -155,7 +155,7 @@ t.test('106 refuses a resource that the server does not acknowledge, and keeps t
   t.match(listening.messages[0], { params: { uri: A } })
 })
 
-t.test('106 reopens a subscription that ends, and reports everything as changed if it broke', async (t) => {
+t.test('reopens a subscription that ends, and reports everything as changed if it broke', async (t) => {
   const { modern, client } = await start(t)
   const listening = await client.listen()
   await client.request('resources/subscribe', { uri: A })
@@ -192,7 +192,7 @@ async function reopened(t: Test): Promise<void> {
   await until(() => modern.of('subscriptions/listen').length === 2, 'another attempt')
 }
 
-t.test('106 opens no subscription at a server without changes to report, or without subscriptions', async (t) => {
+t.test('opens no subscription at a server without changes to report, or without subscriptions', async (t) => {
   for (const listen of ['empty', 'refused'] as const) {
     const { modern, client } = await start(t, { listen })
     const listening = await client.listen()
@@ -206,7 +206,7 @@ t.test('106 opens no subscription at a server without changes to report, or with
   }
 })
 
-t.test('106 reads the tools again when they change', async (t) => {
+t.test('reads the tools again when they change', async (t) => {
   let header = 'not a name'
   const list: HttpPlan['override'] = ({ message }, response) => {
     if (message?.['method'] !== 'tools/list') return false
@@ -228,7 +228,7 @@ t.test('106 reads the tools again when they change', async (t) => {
   t.match((await client.call('mirrored', { region: 'r' })).message, { result: {} })
 })
 
-t.test('106 on a pipe the subscriptions of several sessions are separate', async (t) => {
+t.test('on a pipe the subscriptions of several sessions are separate', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   const [first, second] = [await LegacyClient.open(url), await LegacyClient.open(url)]

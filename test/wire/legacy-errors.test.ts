@@ -25,7 +25,7 @@ function isInBand(t: Test, { status, headers, message }: Answer, code: number, n
   t.equal(message.error?.code, code, `${name}: ${JSON.stringify(message)}`)
 }
 
-t.test('90 an empty result is exactly {}', async (t) => {
+t.test('an empty result is exactly {}', async (t) => {
   const modern = await ModernHttp.start(t)
   const stdio = modernStdio(t)
   for (const server of [{ url: modern.url }, stdio.server]) {
@@ -50,7 +50,7 @@ t.test('90 an empty result is exactly {}', async (t) => {
   for (const method of ['ping', 'logging/setLevel', 'resources/subscribe']) t.equal(modern.of(method).length, 0, method)
 })
 
-t.test('90 an unknown level, and an invalid address, are invalid params', async (t) => {
+t.test('an unknown level, and an invalid address, are invalid params', async (t) => {
   const { client } = await start(t)
   for (const params of [{ level: 'loud' }, {}, { level: 1 }, { level: 'INFO' }])
     isInBand(t, await client.request('logging/setLevel', params), -32602, JSON.stringify(params))
@@ -58,7 +58,7 @@ t.test('90 an unknown level, and an invalid address, are invalid params', async 
     isInBand(t, await client.request('resources/subscribe', params), -32602, JSON.stringify(params))
 })
 
-t.test('105 methods outside of the revision, or unknown ones, are not found, in-band', async (t) => {
+t.test('methods outside of the revision, or unknown ones, are not found, in-band', async (t) => {
   const { client, modern } = await start(t)
   const before = modern.received.length
   for (const method of ['server/discover', 'subscriptions/listen', 'tasks/update', 'tasks/get', 'tasks/list'])
@@ -71,7 +71,7 @@ t.test('105 methods outside of the revision, or unknown ones, are not found, in-
   t.match((await client.request('vendor/echo', { x: [1] })).message, { result: { received: { x: [1] } } })
 })
 
-t.test('105 a method of a capability that the server lacks is not found, and the server gets nothing', async (t) => {
+t.test('a method of a capability that the server lacks is not found, and the server gets nothing', async (t) => {
   const { client, modern } = await start(t, { capabilities: { tools: {} } })
   const before = modern.received.length
   const rows: [method: string, params: Record<string, unknown>][] = [
@@ -93,7 +93,7 @@ t.test('105 a method of a capability that the server lacks is not found, and the
   isInBand(t, await mute.client.request('resources/subscribe', { uri: 'test://static' }), -32601, 'no subscriptions')
 })
 
-t.test('105 an unknown resource has the error of the legacy era', async (t) => {
+t.test('an unknown resource has the error of the legacy era', async (t) => {
   const { client } = await start(t)
   const missing = await client.request('resources/read', { uri: 'test://missing' })
   t.match(missing, { status: 200, message: { error: { code: -32002, data: { uri: 'test://missing' } } } })
@@ -151,7 +151,7 @@ const errors: [name: string, status: number, error: object, told: object][] = [
   ],
 ]
 
-t.test('105 a JSON-RPC error of the server comes with 200, and with codes of the legacy era', async (t) => {
+t.test('a JSON-RPC error of the server comes with 200, and with codes of the legacy era', async (t) => {
   for (const [name, status, error, told] of errors) {
     const { client } = await start(t, { override: refusing('tools/call', status, { error }) })
     const answer = await client.call('act')
@@ -161,7 +161,7 @@ t.test('105 a JSON-RPC error of the server comes with 200, and with codes of the
   }
 })
 
-t.test('105 an error of the server without JSON-RPC is in-band, with its status', async (t) => {
+t.test('an error of the server without JSON-RPC is in-band, with its status', async (t) => {
   for (const status of [400, 410, 429, 500, 502, 503, 504]) {
     const { client } = await start(t, { override: refusing('tools/call', status, undefined) })
     const answer = await client.call('act')
@@ -170,14 +170,14 @@ t.test('105 an error of the server without JSON-RPC is in-band, with its status'
   }
 })
 
-t.test("105 a server that requires other credentials is reported in-band, unless they are the client's", async (t) => {
+t.test("a server that requires other credentials is reported in-band, unless they are the client's", async (t) => {
   for (const status of [401, 403]) {
     const { client } = await start(t, { override: refusing('tools/call', status, undefined) })
     isInBand(t, await client.call('act'), -32603, `${status}`)
   }
 })
 
-t.test('105 reports an incomplete answer, and requests it once more if it only reads', async (t) => {
+t.test('reports an incomplete answer, and requests it once more if it only reads', async (t) => {
   let cuts = 0
   const cut = ({ message }: Arrived, response: ServerResponse) => {
     if (!['tools/call', 'prompts/list'].includes(String(message?.['method'])) || cuts-- <= 0) return false
@@ -201,7 +201,7 @@ t.test('105 reports an incomplete answer, and requests it once more if it only r
   t.notOk(asked.some(({ method, headers }) => method === 'GET' || 'last-event-id' in headers))
 })
 
-t.test('105 an answer that is not JSON-RPC is an error of the server, in-band', async (t) => {
+t.test('an answer that is not JSON-RPC is an error of the server, in-band', async (t) => {
   const bodies = ['<h1>Hello</h1>', '', '[]', '{"jsonrpc":"2.0","id":99,"result":{}}', '{"jsonrpc":"2.0","id":1}', '{']
   for (const body of bodies) {
     const override = ({ message }: Arrived, response: ServerResponse) => {
@@ -214,14 +214,14 @@ t.test('105 an answer that is not JSON-RPC is an error of the server, in-band', 
   }
 })
 
-t.test('105 results of types unknown to legacy clients are errors', async (t) => {
+t.test('results of types unknown to legacy clients are errors', async (t) => {
   for (const result of [{ resultType: 'task', taskId: 'x' }, { resultType: 'vendor' }, { resultType: 7 }, 'text']) {
     const { client } = await start(t, { override: refusing('tools/call', 200, { result }) })
     isInBand(t, await client.call('act'), -32603, JSON.stringify(result))
   }
 })
 
-t.test('105 a failure of a tool stays a result', async (t) => {
+t.test('a failure of a tool stays a result', async (t) => {
   const { client } = await start(t)
   const failed = await client.call('fail')
   t.match(failed, { status: 200, message: { result: { isError: true, content: [{ text: 'It did not work' }] } } })
@@ -229,7 +229,7 @@ t.test('105 a failure of a tool stays a result', async (t) => {
   isInBand(t, unknown, -32602, 'an unknown tool')
 })
 
-t.test('105 a failure of the bridge is a result of the tool, too', async (t) => {
+t.test('a failure of the bridge is a result of the tool, too', async (t) => {
   const timeLimit = holdTimers(t, CALL)
   const { client, modern } = await start(t, {}, { limits: { calls: 1 }, timeouts: { call: CALL } })
   const waiting = client.call('wait', { ms: 60_000 })

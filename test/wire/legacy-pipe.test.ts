@@ -42,7 +42,7 @@ async function servers(t: Test): Promise<[name: string, server: object, plan?: o
   ]
 }
 
-t.test('20 answers lines of both eras on one pipe, each in its own form', async (t) => {
+t.test('answers lines of both eras on one pipe, each in its own form', async (t) => {
   for (const [name, server] of await servers(t)) {
     const pipe = openPipe(t, server)
     t.match(await pipe.call('tools/list', {}, { id: 'm1' }), { result: { resultType: 'complete' } }, name)
@@ -65,7 +65,7 @@ t.test('20 answers lines of both eras on one pipe, each in its own form', async 
   }
 })
 
-t.test('20 only messages are written when a server dies, and both eras continue', async (t) => {
+t.test('only messages are written when a server dies, and both eras continue', async (t) => {
   for (const [name, server] of await servers(t)) {
     const pipe = openPipe(t, server)
     await shakeHands(pipe)
@@ -119,7 +119,7 @@ t.test('refuses an id that is open on the pipe, also in the other era', async (t
   t.match(await ask(pipe, 'two', 'ping'), { result: {} })
 })
 
-t.test('102 a cancellation on the pipe reaches the server, whatever its transport', async (t) => {
+t.test('a cancellation on the pipe reaches the server, whatever its transport', async (t) => {
   const http = await ModernHttp.start(t)
   const over = openPipe(t, { url: http.url })
   await shakeHands(over)
@@ -176,7 +176,7 @@ t.test('the end of the input ends the calls of the session, and its subscription
   t.notOk(pipe.messages().some(({ id }) => id === 1))
 })
 
-t.test('107 answers a batch of 2025-03-26 on one line, and refuses it in other revisions', async (t) => {
+t.test('answers a batch of 2025-03-26 on one line, and refuses it in other revisions', async (t) => {
   const batch = [
     { jsonrpc: '2.0', id: 'a', method: 'tools/call', params: { name: 'echo', arguments: { n: 1 } } },
     { jsonrpc: '2.0', method: 'notifications/x' },
@@ -203,7 +203,7 @@ t.test('107 answers a batch of 2025-03-26 on one line, and refuses it in other r
   }
 })
 
-t.test('107 refuses a whole invalid batch on a pipe, with an error', async (t) => {
+t.test('refuses a whole invalid batch on a pipe, with an error', async (t) => {
   const pipe = openPipe(t, modernStdio(t).server)
   await shakeHands(pipe, '2025-03-26')
   const refused = async (batch: object[]) => {

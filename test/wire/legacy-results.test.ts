@@ -48,7 +48,7 @@ const RESULTS: [method: string, params: Json, definition: string][] = [
   ],
 ]
 
-t.test('96 removes modern members from the top of a result, which matches the schema of the revision', async (t) => {
+t.test('removes modern members from the top of a result, which matches the schema of the revision', async (t) => {
   const { open, modern } = await start(t, { ttlMs: 5_000, cacheScope: 'public', answers: 'json' })
   const stdio = modernStdio(t, { ttlMs: 5_000 })
   const other = await startBridge(t, stdio.server)
@@ -67,7 +67,7 @@ t.test('96 removes modern members from the top of a result, which matches the sc
   t.same(besideTheQuestion(modern.violations()), [])
 })
 
-t.test('96 leaves members of the same names further inside, and vendor keys', async (t) => {
+t.test('leaves members of the same names further inside, and vendor keys', async (t) => {
   const inside =
     '{"resultType":"x","ttlMs":1.0,"cacheScope":"y","_meta":{"io.modelcontextprotocol/serverInfo":{"a":1}}}'
   const content = `[{"type":"text","text":"t","_meta":{"resultType":1,"v/k":2}}]`
@@ -82,13 +82,13 @@ t.test('96 leaves members of the same names further inside, and vendor keys', as
   t.same(message.result?.['vendor'], { ttlMs: 1 })
 })
 
-t.test('96 a result without a type is complete', async (t) => {
+t.test('a result without a type is complete', async (t) => {
   const { open } = await start(t, answering('tools/call', '{"content":[]}'))
   const client = await open('2025-11-25')
   t.same((await client.call('any')).message.result, { content: [] })
 })
 
-t.test('96 notifications have no member of the modern era', async (t) => {
+t.test('notifications have no member of the modern era', async (t) => {
   const meta = { 'io.modelcontextprotocol/subscriptionId': 3, 'io.modelcontextprotocol/serverInfo': {}, 'v/k': 1 }
   const override: HttpPlan['override'] = ({ message }, response) => {
     if (message?.['method'] !== 'tools/call') return false
@@ -109,7 +109,7 @@ t.test('96 notifications have no member of the modern era', async (t) => {
   t.same((messages[0]?.['params'] as Json)['_meta'], { 'v/k': 1 })
 })
 
-t.test('109 replaces content that a revision does not know by content that it knows', async (t) => {
+t.test('replaces content that a revision does not know by content that it knows', async (t) => {
   const { open } = await start(t)
   const types = async (revision: string) => {
     const client = await open(revision)
@@ -123,7 +123,7 @@ t.test('109 replaces content that a revision does not know by content that it kn
   t.same(await types('2025-11-25'), ['audio', 'resource_link'])
 })
 
-t.test('109 converts blocks in prompts, and on a pipe', async (t) => {
+t.test('converts blocks in prompts, and on a pipe', async (t) => {
   const audio = '{"type":"audio","data":"UklGRiQAAABXQVZF","mimeType":"audio/wav"}'
   const link = '{"type":"resource_link","uri":"test://static","name":"static"}'
   const messages = [audio, link].map((content) => `{"role":"user","content":${content}}`).join(',')
@@ -139,7 +139,7 @@ t.test('109 converts blocks in prompts, and on a pipe', async (t) => {
   t.notMatch(text, /"type":"(?:audio|resource_link)"/)
 })
 
-t.test('110 wraps a list as a result, and its schema, for clients that know only objects', async (t) => {
+t.test('wraps a list as a result, and its schema, for clients that know only objects', async (t) => {
   const { open } = await start(t)
   for (const revision of REVISIONS) {
     const client = await open(revision)
@@ -158,7 +158,7 @@ t.test('110 wraps a list as a result, and its schema, for clients that know only
   }
 })
 
-t.test('111 removes what would make a list unreadable, and keeps every tool', async (t) => {
+t.test('removes what would make a list unreadable, and keeps every tool', async (t) => {
   const { open } = await start(t)
   for (const revision of REVISIONS) {
     const tools = await listed(await open(revision))
@@ -182,7 +182,7 @@ const TRANSPORTS: Record<string, (url: string) => Transport> = {
 }
 
 for (const [name, transport] of Object.entries(TRANSPORTS)) {
-  t.test(`110 111 the client of the first SDK lists and calls all tools over ${name}`, async (t) => {
+  t.test(`the client of the first SDK lists and calls all tools over ${name}`, async (t) => {
     const { url, modern } = await start(t)
     const client = new Client({ name: 'first', version: '1' })
     await client.connect(transport(url))

@@ -26,7 +26,7 @@ function seen({ status, headers: { date: _, ...headers }, text }: Answer): strin
   return JSON.stringify({ status, headers, text })
 }
 
-t.test('88 answers each revision with itself, and every other version with the newest', async (t) => {
+t.test('answers each revision with itself, and every other version with the newest', async (t) => {
   const { open, modern } = await start(t)
   const rows: [asked: string, answered: SchemaRevision][] = [
     ...REVISIONS.map((revision): [string, SchemaRevision] => [revision, revision]),
@@ -53,7 +53,7 @@ t.test('88 answers each revision with itself, and every other version with the n
   t.same(besideTheQuestion(modern.violations()), [])
 })
 
-t.test('88 capabilities are those of the server, also those that the bridge does not know', async (t) => {
+t.test('capabilities are those of the server, also those that the bridge does not know', async (t) => {
   const tools = { listChanged: true }
   const extensions = { 'io.modelcontextprotocol/tasks': {}, 'com.example/x': { y: 1 } }
   const capabilities = { tools, resources: { subscribe: true }, experimental: { z: {} }, extensions, future: {} }
@@ -68,7 +68,7 @@ t.test('88 capabilities are those of the server, also those that the bridge does
   })
 })
 
-t.test('88 takes the name of a server from wherever it is, or else that of the bridge', async (t) => {
+t.test('takes the name of a server from wherever it is, or else that of the bridge', async (t) => {
   const named = async (serverInfo: 'body' | 'none') => {
     const { open } = await start(t, {}, { serverInfo })
     return (await open()).opened.message.result?.['serverInfo']
@@ -77,7 +77,7 @@ t.test('88 takes the name of a server from wherever it is, or else that of the b
   t.match(await named('none'), { name: 'mcp-bridge', version: '0.0.0' })
 })
 
-t.test('88 an initialize without a version opens nothing', async (t) => {
+t.test('an initialize without a version opens nothing', async (t) => {
   const { url } = await start(t)
   for (const params of [undefined, {}, { protocolVersion: 1 }, { protocolVersion: null }, []]) {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
@@ -94,7 +94,7 @@ t.test('reports an unreachable server in-band, and opens no session', async (t) 
   t.equal(opened.headers['mcp-session-id'], undefined)
 })
 
-t.test('89 the session id comes with the answer to initialize, and with no other', async (t) => {
+t.test('the session id comes with the answer to initialize, and with no other', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   t.match(client.session, /^[A-Za-z0-9_-]{22,}$/)
@@ -114,13 +114,13 @@ t.test('89 the session id comes with the answer to initialize, and with no other
   t.same(besideTheQuestion(modern.violations()), [])
 })
 
-t.test('89 every session has an id of its own', async (t) => {
+t.test('every session has an id of its own', async (t) => {
   const { open } = await start(t)
   const clients = await Promise.all(Array.from({ length: 20 }, () => open()))
   t.equal(new Set(clients.map(({ session }) => session)).size, 20)
 })
 
-t.test('89 a deleted session is gone for every request', async (t) => {
+t.test('a deleted session is gone for every request', async (t) => {
   const { open } = await start(t)
   const client = await open()
   const listening = await client.listen()
@@ -134,7 +134,7 @@ t.test('89 a deleted session is gone for every request', async (t) => {
   t.equal((await client.end()).status, 404)
 })
 
-t.test('89 a request without a session gets the reason, and the server gets nothing', async (t) => {
+t.test('a request without a session gets the reason, and the server gets nothing', async (t) => {
   const { url, modern, bridge } = await start(t)
   await bridge.server.warmUp()
   const before = modern.received.length
@@ -150,7 +150,7 @@ t.test('89 a request without a session gets the reason, and the server gets noth
   t.equal(modern.received.length, before)
 })
 
-t.test('89 deleting a session cancels its requests, at the server, too', async (t) => {
+t.test('deleting a session cancels its requests, at the server, too', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const listening = await client.listen()
@@ -171,7 +171,7 @@ t.test('89 deleting a session cancels its requests, at the server, too', async (
   )
 })
 
-t.test('12 answers an unknown, a deleted, an expired and a foreign session identically', async (t) => {
+t.test('answers an unknown, a deleted, an expired and a foreign session identically', async (t) => {
   const { open, modern, url } = await start(t, { ...auth, timeouts: { clientIdle: IDLE, keepAlive: 50 } })
   const leap = leaper(t)
   const expired = await open({ headers: as('alice') })
@@ -213,7 +213,7 @@ t.test('12 answers an unknown, a deleted, an expired and a foreign session ident
   )
 })
 
-t.test('12 a session of the server belongs to its owner, too, and nobody else learns of it', async (t) => {
+t.test('a session of the server belongs to its owner, too, and nobody else learns of it', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url }, auth)
   const alice = await LegacyClient.open(url, { headers: as('alice') })
@@ -257,7 +257,7 @@ t.test('accepts a header with another known revision, or refuses it if configure
   t.equal(none.status, 200, 'a header that is missing means what was negotiated')
 })
 
-t.test('17 with a modern header GET and DELETE are not allowed, whatever session is named', async (t) => {
+t.test('with a modern header GET and DELETE are not allowed, whatever session is named', async (t) => {
   const { open } = await start(t)
   const client = await open()
   const modern = { 'mcp-protocol-version': '2026-07-28' }

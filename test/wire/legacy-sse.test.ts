@@ -22,7 +22,7 @@ async function start(t: Test, settings: object = {}) {
 const calls = (modern: ModernHttp) => modern.cancelled.filter(({ message }) => message?.['method'] === 'tools/call')
 const ping = (id: unknown) => ({ jsonrpc: '2.0', id, method: 'ping' })
 
-t.test('112 the stream first names the endpoint, on its own origin and with an unguessable id', async (t) => {
+t.test('the stream first names the endpoint, on its own origin and with an unguessable id', async (t) => {
   const { url } = await start(t)
   const [client, other] = [await SseClient.connect(url), await SseClient.connect(url)]
   t.match(client.stream, {
@@ -36,7 +36,7 @@ t.test('112 the stream first names the endpoint, on its own origin and with an u
   t.equal(client.stream.headers['mcp-session-id'], undefined)
 })
 
-t.test('11.41 the endpoint is an absolute path, with the path of the public address', async (t) => {
+t.test('the endpoint is an absolute path, with the path of the public address', async (t) => {
   const said = async (settings: object, stream: string) => {
     const { url } = await start(t, settings)
     const opened = await openStream('GET', new URL(stream, url).href, { accept: 'text/event-stream' })
@@ -52,7 +52,7 @@ t.test('11.41 the endpoint is an absolute path, with the path of the public addr
   t.equal(await said({ publicUrl: 'https://tools.example/bridge/mcp' }, '/sse'), '/bridge/message?sessionId=')
 })
 
-t.test('112 accepts a posted message at once, and answers on the stream', async (t) => {
+t.test('accepts a posted message at once, and answers on the stream', async (t) => {
   const { url, modern } = await start(t)
   for (const revision of REVISIONS) {
     const client = await SseClient.connect(url)
@@ -76,7 +76,7 @@ t.test('112 accepts a posted message at once, and answers on the stream', async 
   t.same(besideTheQuestion(modern.violations()), [])
 })
 
-t.test('112 the end of the stream ends the session and its running calls', async (t) => {
+t.test('the end of the stream ends the session and its running calls', async (t) => {
   const { url, modern } = await start(t)
   const client = await SseClient.open(url, '2024-11-05')
   await until(() => modern.subscriptions === 1)
@@ -91,7 +91,7 @@ t.test('112 the end of the stream ends the session and its running calls', async
   t.equal((await client.post(ping(3))).status, 404)
 })
 
-t.test('112 a cancelled call is cancelled at the server, and not answered', async (t) => {
+t.test('a cancelled call is cancelled at the server, and not answered', async (t) => {
   const { url, modern } = await start(t)
   const client = await SseClient.open(url, '2024-11-05')
   const params = { name: 'wait', arguments: { ms: 60_000 } }
@@ -103,7 +103,7 @@ t.test('112 a cancelled call is cancelled at the server, and not answered', asyn
   t.notOk(client.messages.some(({ id }) => id === 'taken'))
 })
 
-t.test('112 changes come on the stream without a GET', async (t) => {
+t.test('changes come on the stream without a GET', async (t) => {
   const { url, modern } = await start(t)
   const client = await SseClient.open(url, '2024-11-05')
   await until(() => modern.subscriptions === 1)
@@ -117,7 +117,7 @@ t.test('112 changes come on the stream without a GET', async (t) => {
   ])
 })
 
-t.test('21 server/discover is an unknown method, on the stream, before and after initialize', async (t) => {
+t.test('server/discover is an unknown method, on the stream, before and after initialize', async (t) => {
   const { url, modern } = await start(t)
   const client = await SseClient.connect(url)
   const discover = (id: unknown, params: object = {}) => ({ jsonrpc: '2.0', id, method: 'server/discover', params })
@@ -234,7 +234,7 @@ t.test('bounds streams', async (t) => {
   for (const { stream } of open) t.notOk(stream.over)
 })
 
-t.test('112 the session of a program belongs to the stream, and ends with it', async (t) => {
+t.test('the session of a program belongs to the stream, and ends with it', async (t) => {
   for (const server of [legacyStdio(t), modernStdio(t)]) {
     const { url } = await startBridge(t, server.server)
     const client = await SseClient.open(url, '2024-11-05')

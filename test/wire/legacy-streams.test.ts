@@ -25,7 +25,7 @@ async function start(t: Test, settings: object = PATIENT) {
 
 const calls = (modern: ModernHttp) => modern.cancelled.filter(({ message }) => message?.['method'] === 'tools/call')
 
-t.test('103 the first event of a stream has an id and no data in 2025-11-25, and never before', async (t) => {
+t.test('the first event of a stream has an id and no data in 2025-11-25, and never before', async (t) => {
   const { open } = await start(t)
   for (const revision of REVISIONS) {
     const client = await open({ revision })
@@ -57,7 +57,7 @@ t.test('103 the first event of a stream has an id and no data in 2025-11-25, and
   }
 })
 
-t.test('103 a replay is of the same stream, and starts after the named event', async (t) => {
+t.test('a replay is of the same stream, and starts after the named event', async (t) => {
   const { open } = await start(t)
   for (const revision of RESUMABLE) {
     const client = await open({ revision })
@@ -89,7 +89,7 @@ t.test('103 a replay is of the same stream, and starts after the named event', a
   }
 })
 
-t.test('103 of two open streams each notification comes on exactly one, the newest', async (t) => {
+t.test('of two open streams each notification comes on exactly one, the newest', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const older = await client.listen()
@@ -118,7 +118,7 @@ t.test('103 of two open streams each notification comes on exactly one, the newe
   }, 'a notification on the stream that is left')
 })
 
-t.test('103 a stream for notifications is resumed where it broke, without loss or repetition', async (t) => {
+t.test('a stream for notifications is resumed where it broke, without loss or repetition', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const first = await client.listen()
@@ -165,7 +165,7 @@ t.test('an unknown event cannot be resumed', async (t) => {
   t.equal((await client.request('ping')).status, 200)
 })
 
-t.test('102 a client that disconnects has not cancelled: what it missed waits for it', async (t) => {
+t.test('a client that disconnects has not cancelled: what it missed waits for it', async (t) => {
   const { open, modern, over } = await start(t)
   for (const revision of RESUMABLE) {
     const client = await open({ revision })
@@ -188,7 +188,7 @@ t.test('102 a client that disconnects has not cancelled: what it missed waits fo
   t.same(calls(modern), [])
 })
 
-t.test('102 a client that returns before the answer gets it when it arrives', async (t) => {
+t.test('a client that returns before the answer gets it when it arrives', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const stream = await client.stream('tools/call', progressing('held'), { id: 'the call' })
@@ -205,7 +205,7 @@ t.test('102 a client that returns before the answer gets it when it arrives', as
   t.same(calls(modern), [])
 })
 
-t.test('102 a resumption ends the earlier connection', async (t) => {
+t.test('a resumption ends the earlier connection', async (t) => {
   const { open } = await start(t)
   const client = await open()
   const stream = await client.stream('tools/call', progressing(60_000))
@@ -218,7 +218,7 @@ t.test('102 a resumption ends the earlier connection', async (t) => {
   await client.end()
 })
 
-t.test('102 without event ids the call continues, and its answer is lost', async (t) => {
+t.test('without event ids the call continues, and its answer is lost', async (t) => {
   const { open, modern, over } = await start(t)
   const client = await open({ revision: '2024-11-05' })
   const stream = await client.stream('tools/call', progressing('held'))
@@ -230,7 +230,7 @@ t.test('102 without event ids the call continues, and its answer is lost', async
   t.same(calls(modern), [])
 })
 
-t.test('102 disconnecting before anything was sent is no cancellation, either', async (t) => {
+t.test('disconnecting before anything was sent is no cancellation, either', async (t) => {
   const { open, modern, over } = await start(t)
   const client = await open()
   const leaving = new AbortController()
@@ -248,7 +248,7 @@ t.test('102 disconnecting before anything was sent is no cancellation, either', 
   t.same(calls(modern), [])
 })
 
-t.test('102 a cancelled call is cancelled at the server, and not answered', async (t) => {
+t.test('a cancelled call is cancelled at the server, and not answered', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const waiting = client.call('wait', { ms: 60_000 }, { id: 'a' })
@@ -263,7 +263,7 @@ t.test('102 a cancelled call is cancelled at the server, and not answered', asyn
   t.same(besideTheQuestion(modern.violations()), [])
 })
 
-t.test('102 a stream whose call is cancelled ends with an error if it has ids, otherwise without', async (t) => {
+t.test('a stream whose call is cancelled ends with an error if it has ids, otherwise without', async (t) => {
   const { open, modern } = await start(t)
   for (const revision of REVISIONS) {
     const client = await open({ revision })
@@ -283,7 +283,7 @@ t.test('102 a stream whose call is cancelled ends with an error if it has ids, o
   }
 })
 
-t.test('102 on a pipe the server gets one cancellation, with the id that it knows', async (t) => {
+t.test('on a pipe the server gets one cancellation, with the id that it knows', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server, PATIENT)
   const client = await LegacyClient.open(url)
@@ -303,7 +303,7 @@ t.test('102 on a pipe the server gets one cancellation, with the id that it know
   t.same(besideTheQuestion(modern.violations()), [])
 })
 
-t.test('102 cancels neither of two requests with one id', async (t) => {
+t.test('cancels neither of two requests with one id', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const both = [1, 2].map((n) => client.call('wait', { ms: 'held', say: `say ${n}` }, { id: 1 }))
@@ -314,7 +314,7 @@ t.test('102 cancels neither of two requests with one id', async (t) => {
   answers.forEach(({ text }, n) => t.match(text, `"say ${n + 1}"`))
 })
 
-t.test('104 nothing follows the error that a stream ended with', async (t) => {
+t.test('nothing follows the error that a stream ended with', async (t) => {
   const modern = await ModernHttp.start(t, { override: failLate })
   const { url } = await startBridge(t, { url: modern.url })
   for (const revision of RESUMABLE) {
@@ -331,7 +331,7 @@ t.test('104 nothing follows the error that a stream ended with', async (t) => {
   }
 })
 
-t.test('104 reports a server that is cut off in mid-answer, and the stream ends', async (t) => {
+t.test('reports a server that is cut off in mid-answer, and the stream ends', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const stream = await client.stream('tools/call', progressing(60_000), { id: 'cut' })
@@ -358,7 +358,7 @@ t.test('a slow answer becomes a stream with keep-alive comments', async (t) => {
   }
 })
 
-t.test('60 ten requests with one id in one session each get their own answer and progress', async (t) => {
+t.test('ten requests with one id in one session each get their own answer and progress', async (t) => {
   const { open } = await start(t)
   const client = await open()
   const answers = await Promise.all(

@@ -40,7 +40,7 @@ async function start(t: Test, way: (typeof WAYS)[number], plan: Plan = {}, setti
 }
 
 for (const way of WAYS) {
-  t.test(`80 acknowledges a subscription ${way} first, and reports its changes under its own id`, async (t) => {
+  t.test(`acknowledges a subscription ${way} first, and reports its changes under its own id`, async (t) => {
     const { url, touch } = await start(t, way)
     for (const id of [1, 0, '1', '', 'listen:1', -7]) {
       const stream = await listen(url, { ...ALL_LISTS, resourceSubscriptions: [URI] }, { id })
@@ -73,7 +73,7 @@ for (const way of WAYS) {
     stream.leave()
   })
 
-  t.test(`80 does not acknowledge or send what the server does not report ${way}`, async (t) => {
+  t.test(`does not acknowledge or send what the server does not report ${way}`, async (t) => {
     const capabilities = { tools: { listChanged: true }, prompts: {}, resources: { subscribe: true } }
     const { url, touch, subscribed } = await start(t, way, { capabilities })
     const filter = { ...ALL_LISTS, resourceSubscriptions: [URI, 'test://refused', URI], vendorThings: true }
@@ -89,7 +89,7 @@ for (const way of WAYS) {
     t.same(await hears(stream, 2), [updated(URI), changed('tools')])
   })
 
-  t.test(`80 does not send what was not requested ${way}`, async (t) => {
+  t.test(`does not send what was not requested ${way}`, async (t) => {
     const { url, touch, call } = await start(t, way)
     const rows: [filter: Json, acknowledged: Json, change: ReturnType<typeof changed>][] = [
       [{ toolsListChanged: true, promptsListChanged: false }, { toolsListChanged: true }, changed('tools')],
@@ -111,7 +111,7 @@ for (const way of WAYS) {
     }
   })
 
-  t.test(`80 reports what is below a resource ${way} to its listeners, and changes at once as one`, async (t) => {
+  t.test(`reports what is below a resource ${way} to its listeners, and changes at once as one`, async (t) => {
     const { url, touch, steps } = await start(t, way)
     const stream = await listen(url, { toolsListChanged: true, resourceSubscriptions: ['test://dir', 'test://end/'] })
     await stream.has(1)
@@ -126,7 +126,7 @@ for (const way of WAYS) {
     t.ok(changes.length < 3 + 20, 'several changes of a list are one')
   })
 
-  t.test(`80 does not report a resource that is acknowledged too late ${way}, and unsubscribes from it`, async (t) => {
+  t.test(`does not report a resource that is acknowledged too late ${way}, and unsubscribes from it`, async (t) => {
     const { url, touch, unsubscribed } = await start(t, way)
     const stream = await listen(url, { resourceSubscriptions: ['test://late', URI] })
     await stream.has(1)
@@ -136,7 +136,7 @@ for (const way of WAYS) {
     t.same(await hears(stream, 1), [updated(URI)])
   })
 
-  t.test(`81 listeners of the same resource ${way} share one subscription at the server`, async (t) => {
+  t.test(`listeners of the same resource ${way} share one subscription at the server`, async (t) => {
     const grace = holdTimers(t, GRACE)
     const { url, touch, subscribed, unsubscribed } = await start(t, way)
     const [one, other] = await Promise.all([1, 1].map((id) => listen(url, { resourceSubscriptions: [URI] }, { id })))
@@ -165,7 +165,7 @@ for (const way of WAYS) {
     t.same(subscribed(), [URI, URI], 'afterwards it is asked for again')
   })
 
-  t.test(`82 a subscription that can report nothing ${way} says so and ends`, async (t) => {
+  t.test(`a subscription that can report nothing ${way} says so and ends`, async (t) => {
     const { url } = await start(t, way, { capabilities: { tools: {}, resources: {} } })
     for (const filter of [ALL_LISTS, {}, { resourceSubscriptions: [URI] }, { toolsListChanged: false }]) {
       const stream = await listen(url, filter, { id: 'l' })
@@ -177,7 +177,7 @@ for (const way of WAYS) {
     }
   })
 
-  t.test(`82 a bridge that is stopped ends every subscription ${way} with a result`, async (t) => {
+  t.test(`a bridge that is stopped ends every subscription ${way} with a result`, async (t) => {
     const { url, bridge } = await start(t, way)
     const streams = await Promise.all(
       ['a', 'b', 3].map((id) => listen(url, { ...ALL_LISTS, resourceSubscriptions: [URI] }, { id })),
@@ -240,7 +240,7 @@ for (const way of WAYS) {
 
 const byMethod = (a: { method: unknown }, b: { method: unknown }) => (String(a.method) < String(b.method) ? -1 : 1)
 
-t.test('44 82 over HTTP nothing is acknowledged or sent if the server has no stream', async (t) => {
+t.test('over HTTP nothing is acknowledged or sent if the server has no stream', async (t) => {
   const legacy = await LegacyHttp.start(t, { get: 405 })
   const { url } = await startBridge(t, { url: legacy.url })
   const { message } = await callModern(url, 'server/discover')
@@ -251,7 +251,7 @@ t.test('44 82 over HTTP nothing is acknowledged or sent if the server has no str
   t.same(legacy.of('resources/subscribe'), [])
 })
 
-t.test('44 over HTTP acknowledges what the server declares, if it has a stream', async (t) => {
+t.test('over HTTP acknowledges what the server declares, if it has a stream', async (t) => {
   const legacy = await LegacyHttp.start(t, {
     capabilities: { tools: { listChanged: true }, resources: { subscribe: true } },
   })
@@ -263,7 +263,7 @@ t.test('44 over HTTP acknowledges what the server declares, if it has a stream',
   t.notMatch(JSON.stringify(discovered.message.result?.['capabilities']), /listChanged|subscribe/)
 })
 
-t.test('42 restores level and subscriptions of a lost session before the next request', async (t) => {
+t.test('restores level and subscriptions of a lost session before the next request', async (t) => {
   for (const level of ['warning', undefined]) {
     let lost = false
     const legacy = await LegacyHttp.start(t, {
@@ -325,7 +325,7 @@ t.test('reopens a broken HTTP stream, and reports what may have changed meanwhil
   t.same((await hears(stream, 3)).at(-1), updated(URI))
 })
 
-t.test('80 81 82 on a pipe subscriptions are separated by their ids, and ended by them', async (t) => {
+t.test('on a pipe subscriptions are separated by their ids, and ended by them', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const pipe = openPipe(t, asker.server)
   const about = (id: unknown) =>

@@ -121,7 +121,7 @@ const clients: Record<string, Caller> = {
 }
 
 for (const [name, connect] of Object.entries(clients))
-  t.test(`R1: ${name} continues after any answer of a server that has lost its session`, async (t) => {
+  t.test(`${name} continues after any answer of a server that has lost its session`, async (t) => {
     const server = await Forgetful.start(t)
     const ask = await connect(t, server.http.url)
     await ask(ACT)
@@ -139,7 +139,7 @@ for (const [name, connect] of Object.entries(clients))
     }
   })
 
-t.test('R1: a server that answers ping without a session has still lost it', async (t) => {
+t.test('a server that answers ping without a session has still lost it', async (t) => {
   for (const [name, connect] of Object.entries(clients)) {
     const server = await Forgetful.start(t, ['ping'])
     const ask = await connect(t, server.http.url)
@@ -157,7 +157,7 @@ t.test('R1: a server that answers ping without a session has still lost it', asy
   }
 })
 
-t.test('R1: calls that are refused at the same time share the check and the new session', async (t) => {
+t.test('calls that are refused at the same time share the check and the new session', async (t) => {
   for (const [name, connect] of Object.entries(clients)) {
     const server = await Forgetful.start(t)
     const ask = await connect(t, server.http.url)
@@ -171,7 +171,7 @@ t.test('R1: calls that are refused at the same time share the check and the new 
   }
 })
 
-t.test('R1: passes on a tool error that mentions sessions, and keeps the session', async (t) => {
+t.test('passes on a tool error that mentions sessions, and keeps the session', async (t) => {
   const errors: [name: string, refuse: Refuse][] = [
     ['in an answer', error(200, -32000, 'Session "shop" is not initialized')],
     ['with a code of sessions', error(200, -32002, 'Session not found')],
@@ -204,7 +204,7 @@ t.test('R1: passes on a tool error that mentions sessions, and keeps the session
   }
 })
 
-t.test('R1: a call that may have been executed is not repeated, and the next call works', async (t) => {
+t.test('a call that may have been executed is not repeated, and the next call works', async (t) => {
   const crashes: [name: string, crash: Refuse, after: Refuse][] = [
     ['it says nothing of sessions', text(500, 'Internal Server Error'), text(500, 'Internal Server Error')],
     ['it says something else later', text(500, 'The session has crashed'), text(404, '')],
@@ -235,7 +235,7 @@ t.test('R1: a call that may have been executed is not repeated, and the next cal
     }
 })
 
-t.test('R1: repeats a call that only reads, even if it may have been executed', async (t) => {
+t.test('repeats a call that only reads, even if it may have been executed', async (t) => {
   const server = await Forgetful.start(t)
   const { url } = await startBridge(t, { url: server.http.url })
   await call(url, 'tools/list')
@@ -243,7 +243,7 @@ t.test('R1: repeats a call that only reads, even if it may have been executed', 
   t.match((await call(url, 'tools/list')).message, { result: { tools: [] } })
 })
 
-t.test('R1: a server that refuses every call does not get a session for each', async (t) => {
+t.test('a server that refuses every call does not get a session for each', async (t) => {
   const http = await LegacyHttp.start(t, {
     override: ({ method, message }, response) => {
       if (method !== 'POST' || ['initialize', 'server/discover'].includes(String(message['method']))) return false
@@ -342,7 +342,7 @@ t.test('relays an error of a tool that mentions sessions, and keeps the session'
 })
 
 for (const streams of [false, true])
-  t.test(`R1: relays a refusal in a session that the server knows unchanged, streams: ${streams}`, async (t) => {
+  t.test(`relays a refusal in a session that the server knows unchanged, streams: ${streams}`, async (t) => {
     const http = await LegacyHttp.start(t, {
       streams,
       override: ({ message }, response) => {
@@ -358,7 +358,7 @@ for (const streams of [false, true])
     t.match(text, /"structuredContent":\{"x":1\}/)
   })
 
-t.test('R1: restarts a program that forgets that it was initialized', async (t) => {
+t.test('restarts a program that forgets that it was initialized', async (t) => {
   const forgets = { code: -32002, message: 'Server not initialized' }
   const modern = legacyStdio(t, { forgets })
   const { url } = await startBridge(t, modern.server)
@@ -372,7 +372,7 @@ t.test('R1: restarts a program that forgets that it was initialized', async (t) 
   t.equal(tunnelled.pids().length, 3)
 })
 
-t.test('R1: opens another stream to an HTTP+SSE server that refuses messages of a stream', async (t) => {
+t.test('opens another stream to an HTTP+SSE server that refuses messages of a stream', async (t) => {
   for (const refuse of [text(400, 'No transport found for sessionId'), text(500, 'Session not found'), text(410, '')]) {
     let isLost = false
     const sse = await LegacySse.start(t, {
@@ -395,7 +395,7 @@ t.test('R1: opens another stream to an HTTP+SSE server that refuses messages of 
   }
 })
 
-t.test('R1: a client that did not send initialized gets the refusal of the server', async (t) => {
+t.test('a client that did not send initialized gets the refusal of the server', async (t) => {
   const http = await LegacyHttp.start(t, {
     override: ({ message }, response) => {
       if (message['method'] !== 'tools/call') return false
@@ -410,7 +410,7 @@ t.test('R1: a client that did not send initialized gets the refusal of the serve
   t.equal(http.of('initialize').length, 1)
 })
 
-t.test('R1: initializes a server without session ids again', async (t) => {
+t.test('initializes a server without session ids again', async (t) => {
   for (const [name, connect] of Object.entries(clients))
     for (const refuse of [error(200, -32002, 'Server not initialized'), text(400, 'Bad Request')]) {
       let isLost = false
@@ -432,7 +432,7 @@ t.test('R1: initializes a server without session ids again', async (t) => {
     }
 })
 
-t.test('R1: a subscription of a lost session is made in another one', async (t) => {
+t.test('a subscription of a lost session is made in another one', async (t) => {
   const server = await Forgetful.start(t)
   const { url } = await startBridge(t, { url: server.http.url })
   await call(url, 'tools/list')
@@ -444,7 +444,7 @@ t.test('R1: a subscription of a lost session is made in another one', async (t) 
   t.equal(server.seen().opened, 2)
 })
 
-t.test('R1: does not repeat a task of a lost session', async (t) => {
+t.test('does not repeat a task of a lost session', async (t) => {
   const http = await LegacyHttp.start(t, {
     asks: true,
     override: ({ headers, message }, response) => {

@@ -35,7 +35,7 @@ const REQUESTS: [method: string, params: Json][] = [
   ['vendor/echo', { name: 'not a name' }],
 ]
 
-t.test('91 every request has its envelope, and matching headers', async (t) => {
+t.test('every request has its envelope, and matching headers', async (t) => {
   for (const revision of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
     const { modern, client, violations } = await start(t, {}, { revision })
     const listening = await client.listen()
@@ -63,7 +63,7 @@ t.test('91 every request has its envelope, and matching headers', async (t) => {
   }
 })
 
-t.test('91 the name in the header is the name in the body, in a form that survives', async (t) => {
+t.test('the name in the header is the name in the body, in a form that survives', async (t) => {
   const { modern, client, violations } = await start(t)
   const names = [
     'greet',
@@ -96,7 +96,7 @@ t.test('91 the name in the header is the name in the body, in a form that surviv
   t.same(violations(), [])
 })
 
-t.test('91 refuses a request without the member that its header needs, without the server', async (t) => {
+t.test('refuses a request without the member that its header needs, without the server', async (t) => {
   const { modern, client } = await start(t)
   const before = modern.received.length
   const rows: [method: string, params: Json | undefined][] = [
@@ -113,7 +113,7 @@ t.test('91 refuses a request without the member that its header needs, without t
   t.equal(modern.received.length, before)
 })
 
-t.test('91 the envelope describes the client as its initialize did, in terms of the modern era', async (t) => {
+t.test('the envelope describes the client as its initialize did, in terms of the modern era', async (t) => {
   const capabilities = {
     elicitation: {},
     sampling: { tools: {}, context: {} },
@@ -138,7 +138,7 @@ t.test('91 the envelope describes the client as its initialize did, in terms of 
   t.same(violations(), [])
 })
 
-t.test('91 ignores envelope members and headers of a client, and forwards vendor keys', async (t) => {
+t.test('ignores envelope members and headers of a client, and forwards vendor keys', async (t) => {
   const { modern, client, violations } = await start(t)
   const meta = {
     [VERSION]: '2099-01-01',
@@ -170,7 +170,7 @@ t.test('91 ignores envelope members and headers of a client, and forwards vendor
   t.same(violations(), [])
 })
 
-t.test('91 distinguishes two sessions by what they declare, and by nothing else', async (t) => {
+t.test('distinguishes two sessions by what they declare, and by nothing else', async (t) => {
   const { modern, client } = await start(t)
   const other = await LegacyClient.open(client.url, { clientInfo: { name: 'other', version: '1' } })
   await Promise.all([client.call('echo', { n: 1 }), other.call('echo', { n: 2 })])
@@ -211,7 +211,7 @@ async function listAll(client: LegacyClient): Promise<Json[]> {
   return tools
 }
 
-t.test('92 mirrors arguments into headers where the tool requires it, in a form that survives', async (t) => {
+t.test('mirrors arguments into headers where the tool requires it, in a form that survives', async (t) => {
   const { modern, client, violations } = await start(t)
   await listAll(client)
   for (const [region, header] of REGION) {
@@ -230,7 +230,7 @@ t.test('92 mirrors arguments into headers where the tool requires it, in a form 
   t.same(violations(), [])
 })
 
-t.test('92 writes numbers as digits, and omits those that no header can hold', async (t) => {
+t.test('writes numbers as digits, and omits those that no header can hold', async (t) => {
   const { modern, client, violations } = await start(t)
   await listAll(client)
   const rows: [json: string, header: string | undefined][] = [
@@ -254,7 +254,7 @@ t.test('92 writes numbers as digits, and omits those that no header can hold', a
   t.same(violations(), [])
 })
 
-t.test('92 on a pipe there are no headers, and no tools are listed for them', async (t) => {
+t.test('on a pipe there are no headers, and no tools are listed for them', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   const client = await LegacyClient.open(url)
@@ -269,7 +269,7 @@ t.test('92 on a pipe there are no headers, and no tools are listed for them', as
   t.match((await client.call('badly-mirrored')).message, { result: {} })
 })
 
-t.test('93 omits a tool with wrong annotations of headers, and keeps the others', async (t) => {
+t.test('omits a tool with wrong annotations of headers, and keeps the others', async (t) => {
   const { modern, client, violations } = await start(t)
   const tools = await listAll(client)
   const names = tools.map(({ name }) => name)
@@ -306,7 +306,7 @@ const WRONG: [name: string, schema: object][] = [
   ],
 ]
 
-t.test('93 omits a tool with any invalid annotation', async (t) => {
+t.test('omits a tool with any invalid annotation', async (t) => {
   const tools = [
     ...WRONG.map(([name, inputSchema]) => ({ name, inputSchema })),
     { name: 'sound', inputSchema: { type: 'object', properties: { a: { type: 'boolean', 'x-mcp-header': 'A-b.c' } } } },
@@ -327,7 +327,7 @@ t.test('93 omits a tool with any invalid annotation', async (t) => {
   )
 })
 
-t.test('94 R20: lists an unlisted tool before its first call, once', async (t) => {
+t.test('lists an unlisted tool before its first call, once', async (t) => {
   const { modern, client, violations } = await start(t, { pages: 1 })
   const answer = await client.call('mirrored', { region: 'r', count: 1 })
   t.match(answer, { status: 200, message: { result: { content: [{ text: '{"region":"r","count":1}' }] } } })
@@ -341,14 +341,14 @@ t.test('94 R20: lists an unlisted tool before its first call, once', async (t) =
   t.same(violations(), [])
 })
 
-t.test('94 reads all pages to find it', async (t) => {
+t.test('reads all pages to find it', async (t) => {
   const { modern, client } = await start(t)
   t.match((await client.call('mirrored', { urgent: true })).message, { result: {} })
   t.equal(modern.of('tools/list').length, 2)
   t.match(modern.of('tools/list')[1]?.message, { params: { cursor: 'page 2' } })
 })
 
-t.test('94 lists a tool again that has changed since', async (t) => {
+t.test('lists a tool again that has changed since', async (t) => {
   const { modern, client } = await start(t, { refuseUntilListed: true, pages: 1 })
   await listAll(client)
   t.match((await client.call('mirrored', { region: 'r' })).message, { result: {} })
@@ -358,7 +358,7 @@ t.test('94 lists a tool again that has changed since', async (t) => {
   t.equal(modern.of('tools/call').length, 3)
 })
 
-t.test('94 does not repeat a request a second time for a missing header', async (t) => {
+t.test('does not repeat a request a second time for a missing header', async (t) => {
   const override: HttpPlan['override'] = ({ message }, response) => {
     if (message?.['method'] !== 'tools/call') return false
     const error = { code: -32020, message: 'Header mismatch' }
@@ -372,7 +372,7 @@ t.test('94 does not repeat a request a second time for a missing header', async 
   t.equal(modern.of('tools/list').length, 2, 'before the first call, and after it')
 })
 
-t.test('95 sends no level until the client has set one, and then with every request', async (t) => {
+t.test('sends no level until the client has set one, and then with every request', async (t) => {
   const { modern, client, violations } = await start(t)
   const levels = () => modern.of('tools/call').map(({ message }) => metaOf(message)[LOG_LEVEL])
   const said = async () =>
@@ -395,7 +395,7 @@ t.test('95 sends no level until the client has set one, and then with every requ
   t.same(violations(), [])
 })
 
-t.test('95 messages that were not requested do not reach the client', async (t) => {
+t.test('messages that were not requested do not reach the client', async (t) => {
   const { client } = await start(t)
   const levels = async () =>
     (await client.call('log', { regardless: true })).messages.flatMap(

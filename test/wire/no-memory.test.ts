@@ -52,7 +52,7 @@ const SERVERS: readonly [
   ['JSON answers', async (t) => ({ url: (await LegacyHttp.start(t, { spell: grown })).url }), GROWN],
 ]
 
-t.test('S1: an answer without memory is lost alone, in every lane', async (t) => {
+t.test('an answer without memory is lost alone, in every lane', async (t) => {
   for (const [name, start, large] of SERVERS)
     await t.test(name, async (t) => {
       const server = await start(t)
@@ -81,7 +81,7 @@ t.test('S1: an answer without memory is lost alone, in every lane', async (t) =>
     })
 })
 
-t.test('S1: callers who do not read delay no other caller of the same principal at the same program', async (t) => {
+t.test('callers who do not read delay no other caller of the same principal at the same program', async (t) => {
   const { url } = await startBridge(
     t,
     bulkyStdio('legacy'),
@@ -123,20 +123,17 @@ function peerOf() {
 
 const outline = (text: string) => new Outline([new TextEncoder().encode(text)])
 
-t.test(
-  'S1: a request of the server without memory gets an error, because the server waits for an answer',
-  async (t) => {
-    const { peer, sent } = peerOf()
-    const text = 'x'.repeat(10_000)
-    peer.dropped(
-      outline(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"x":"${text}"}}`),
-      undefined,
-    )
-    t.match(sent, [{ id: 'q', error: { code: -32603, message: /no memory/ } }])
-  },
-)
+t.test('a request of the server without memory gets an error, because the server waits for an answer', async (t) => {
+  const { peer, sent } = peerOf()
+  const text = 'x'.repeat(10_000)
+  peer.dropped(
+    outline(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"x":"${text}"}}`),
+    undefined,
+  )
+  t.match(sent, [{ id: 'q', error: { code: -32603, message: /no memory/ } }])
+})
 
-t.test('S1: dropped messages other than answers cost no call', async (t) => {
+t.test('dropped messages other than answers cost no call', async (t) => {
   const { peer } = peerOf()
   const exchange = peer.beginExchange()
   const text = 'x'.repeat(10_000)

@@ -12,7 +12,7 @@ import { askOn, type Spelling, shakeHands, spelledLanes } from '../support/spell
 const ECHO = { name: 'echo', arguments: { x: 1 } }
 const ECHOED = { structuredContent: { x: 1 } }
 
-t.test('R3: ids and progress tokens that a server writes as 1.0, 1e0 or 10E-1 are the same', async (t) => {
+t.test('ids and progress tokens that a server writes as 1.0, 1e0 or 10E-1 are the same', async (t) => {
   const spellings: Spelling[] = [
     ['"(id|progressToken)":(\\d+)', '"$1":$2.0'],
     ['"(id|progressToken)":(\\d+)', '"$1":$2e0'],
@@ -25,7 +25,7 @@ t.test('R3: ids and progress tokens that a server writes as 1.0, 1e0 or 10E-1 ar
     }
 })
 
-t.test('R3: a client gets its id as it wrote it, and may cancel in another spelling', async (t) => {
+t.test('a client gets its id as it wrote it, and may cancel in another spelling', async (t) => {
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   const params = (more: object) => JSON.stringify({ ...more, _meta: envelope() })
@@ -42,7 +42,7 @@ t.test('R3: a client gets its id as it wrote it, and may cancel in another spell
 
 const MARK = '\ufeff'
 
-t.test('R4: ignores a byte order mark before a message of a server', async (t) => {
+t.test('ignores a byte order mark before a message of a server', async (t) => {
   for (const { name, ask } of await spelledLanes(t, [['^', MARK]], 'not within relayed events')) {
     const { result, error } = await ask('tools/call', ECHO)
     t.match({ result, error }, { result: ECHOED, error: undefined }, name)
@@ -52,7 +52,7 @@ t.test('R4: ignores a byte order mark before a message of a server', async (t) =
   }
 })
 
-t.test('R4: ignores a byte order mark on a line of its own, silently', async (t) => {
+t.test('ignores a byte order mark on a line of its own, silently', async (t) => {
   const { url, log } = await startBridge(t, legacyStdio(t, { banner: MARK }).server)
   t.match((await call(url, 'tools/call', ECHO)).message.result, ECHOED)
   t.same(
@@ -61,7 +61,7 @@ t.test('R4: ignores a byte order mark on a line of its own, silently', async (t)
   )
 })
 
-t.test('R4: ignores a byte order mark before a message of a client', async (t) => {
+t.test('ignores a byte order mark before a message of a client', async (t) => {
   const { server } = legacyStdio(t)
   const { url } = await startBridge(t, server)
   const request = (id: number) =>
@@ -77,7 +77,7 @@ t.test('R4: ignores a byte order mark before a message of a client', async (t) =
   t.match(await shakeHands(legacy), { result: { protocolVersion: '2025-11-25' } })
 })
 
-t.test('R4: ignores a byte order mark before the JSON of a refusal', async (t) => {
+t.test('ignores a byte order mark before the JSON of a refusal', async (t) => {
   const http = await LegacyHttp.start(t, {
     override: ({ message }, response) => {
       if (message['method'] !== 'tools/call') return false
@@ -91,7 +91,7 @@ t.test('R4: ignores a byte order mark before the JSON of a refusal', async (t) =
   t.match((await call(url, 'tools/call', ECHO)).message.error, { code: 4711, message: 'no' })
 })
 
-t.test('R10: a member that is null counts as absent in every lane', async (t) => {
+t.test('a member that is null counts as absent in every lane', async (t) => {
   const spellings: [name: string, spelling: Spelling, answer: object][] = [
     ['a result without an error', ['"result":', '"error":null,"method":null,"params":null,"result":'], ECHOED],
     ['a result, then no error', ['\\}$', ',"error":null}'], ECHOED],
@@ -108,7 +108,7 @@ t.test('R10: a member that is null counts as absent in every lane', async (t) =>
   }
 })
 
-t.test('R10: delivers notifications of a server although their id is null', async (t) => {
+t.test('delivers notifications of a server although their id is null', async (t) => {
   const replace = [['"method":"notifications/', '"id":null,"method":"notifications/']]
   const { url } = await startBridge(t, legacyStdio(t, { replace }).server)
   const params = { name: 'progress', arguments: {} }
@@ -116,7 +116,7 @@ t.test('R10: delivers notifications of a server although their id is null', asyn
   t.match(messages[0], { method: 'notifications/progress', params: { progressToken: 'p' } })
 })
 
-t.test('R10: null written by a client counts as absent on every front', async (t) => {
+t.test('null written by a client counts as absent on every front', async (t) => {
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   await shakeHands(pipe)

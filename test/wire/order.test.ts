@@ -34,7 +34,7 @@ const wordsFor = (id: number) => [
 const ids = Array.from({ length: CALLS }, (_, n) => n + 1)
 const expected = ids.flatMap(wordsFor)
 
-t.test('H28 messages keep their order on a pipe, across all calls', async (t) => {
+t.test('messages keep their order on a pipe, across all calls', async (t) => {
   const pipe = openPipe(t, legacyStdio(t).server)
   pipe.line(initialize('2025-11-25'))
   await until(() => pipe.messages().length === 1, 'the session')
@@ -46,7 +46,7 @@ t.test('H28 messages keep their order on a pipe, across all calls', async (t) =>
   t.same(words(), expected)
 })
 
-t.test('H28 messages keep their order over HTTP+SSE, across all calls', async (t) => {
+t.test('messages keep their order over HTTP+SSE, across all calls', async (t) => {
   const { url } = await startBridge(t, legacyStdio(t).server)
   const client = await SseClient.open(url, '2024-11-05')
   await Promise.all(ids.map((id) => client.post(requestOf(id))))
@@ -57,7 +57,7 @@ t.test('H28 messages keep their order over HTTP+SSE, across all calls', async (t
   t.same(words(), order.flatMap(wordsFor))
 })
 
-t.test('H28 messages keep their order on the stream of a call', async (t) => {
+t.test('messages keep their order on the stream of a call', async (t) => {
   const { url } = await startBridge(t, legacyStdio(t).server)
   const client = await LegacyClient.open(url)
   for (const id of ids) {
@@ -69,7 +69,7 @@ t.test('H28 messages keep their order on the stream of a call', async (t) => {
   }
 })
 
-t.test('H28 a cancelled call delays nothing', async (t) => {
+t.test('a cancelled call delays nothing', async (t) => {
   const pipe = openPipe(t, legacyStdio(t).server)
   pipe.line(initialize('2025-11-25'))
   await until(() => pipe.messages().length === 1, 'the session')

@@ -54,7 +54,7 @@ async function use(url: string): Promise<void> {
 }
 
 for (const [era, start] of Object.entries(SERVERS)) {
-  t.test(`119 a ${era} server gets no credentials of clients, unless pass-through is configured`, async (t) => {
+  t.test(`a ${era} server gets no credentials of clients, unless pass-through is configured`, async (t) => {
     const closed = await start(t)
     await use((await startBridge(t, { url: closed.url })).url)
     t.ok(closed.credentials().length > 5)
@@ -71,7 +71,7 @@ for (const [era, start] of Object.entries(SERVERS)) {
     )
   })
 
-  t.test(`119 a ${era} server gets credentials of clients unchanged with pass-through`, async (t) => {
+  t.test(`a ${era} server gets credentials of clients unchanged with pass-through`, async (t) => {
     const server = await start(t)
     const { url, log } = await startBridge(t, { url: server.url }, passthrough)
     await use(url)
@@ -98,7 +98,7 @@ async function redirecting(t: Test, status: number, first: (arrival: Arrival, re
 
 const DISCOVERED = { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: {} }
 
-t.test('119 follows no redirect to another origin, and sends no credential there', async (t) => {
+t.test('follows no redirect to another origin, and sends no credential there', async (t) => {
   for (const status of [301, 302, 307, 308]) {
     const always = await redirecting(t, status, () => false)
     const { url } = await startBridge(t, { url: always.server.url }, passthrough)
@@ -118,45 +118,42 @@ t.test('119 follows no redirect to another origin, and sends no credential there
   }
 })
 
-t.test(
-  "119 a refusal of the client's credentials reaches it, with the address of the bridge's own metadata",
-  async (t) => {
-    const challenge = 'Bearer realm="x", resource_metadata="https://elsewhere.example/meta", error="invalid_token"'
-    let refusing = false
-    for (const [era, start] of [
-      ['modern', (override: Override) => ModernHttp.start(t, { override })],
-      ['legacy', (override: Override) => LegacyHttp.start(t, { override })],
-    ] as const) {
-      refusing = false
-      const server = await start((_arrived, response) => {
-        if (refusing) response.writeHead(401, { 'www-authenticate': challenge }).end()
-        return refusing
-      })
-      const { url, bridge } = await startBridge(t, { url: server.url }, passthrough)
-      await bridge.server.warmUp()
-      const client = await LegacyClient.open(url, { headers: { authorization } })
-      refusing = true
-      const ours = `resource_metadata="${new URL(METADATA, url).href}/mcp"`
-      const headers = { authorization }
-      const answers = [
-        ['modern', await call(url, 'tools/list', {}, { id: 'm', headers })],
-        ['initialize', (await LegacyClient.open(url, { headers })).opened],
-      ] as const
-      for (const [who, answer] of answers) {
-        const name = `${who} client, ${era} server`
-        t.equal(answer.status, 401, name)
-        t.equal(answer.headers['www-authenticate'], challenge.replace(/resource_metadata="[^"]*"/, ours), name)
-        t.equal(answer.message.error?.code, -32603, name)
-        t.notOk('result' in answer.message, name)
-      }
-      const called = await client.call('echo')
-      t.equal(called.status, 401, `a call of a legacy client, ${era} server`)
-      t.match(called.headers['www-authenticate'], ours, era)
+t.test("a refusal of the client's credentials reaches it, with the address of the bridge's own metadata", async (t) => {
+  const challenge = 'Bearer realm="x", resource_metadata="https://elsewhere.example/meta", error="invalid_token"'
+  let refusing = false
+  for (const [era, start] of [
+    ['modern', (override: Override) => ModernHttp.start(t, { override })],
+    ['legacy', (override: Override) => LegacyHttp.start(t, { override })],
+  ] as const) {
+    refusing = false
+    const server = await start((_arrived, response) => {
+      if (refusing) response.writeHead(401, { 'www-authenticate': challenge }).end()
+      return refusing
+    })
+    const { url, bridge } = await startBridge(t, { url: server.url }, passthrough)
+    await bridge.server.warmUp()
+    const client = await LegacyClient.open(url, { headers: { authorization } })
+    refusing = true
+    const ours = `resource_metadata="${new URL(METADATA, url).href}/mcp"`
+    const headers = { authorization }
+    const answers = [
+      ['modern', await call(url, 'tools/list', {}, { id: 'm', headers })],
+      ['initialize', (await LegacyClient.open(url, { headers })).opened],
+    ] as const
+    for (const [who, answer] of answers) {
+      const name = `${who} client, ${era} server`
+      t.equal(answer.status, 401, name)
+      t.equal(answer.headers['www-authenticate'], challenge.replace(/resource_metadata="[^"]*"/, ours), name)
+      t.equal(answer.message.error?.code, -32603, name)
+      t.notOk('result' in answer.message, name)
     }
-  },
-)
+    const called = await client.call('echo')
+    t.equal(called.status, 401, `a call of a legacy client, ${era} server`)
+    t.match(called.headers['www-authenticate'], ours, era)
+  }
+})
 
-t.test("119 the metadata are the server's, with the address that the client knows", async (t) => {
+t.test("the metadata are the server's, with the address that the client knows", async (t) => {
   const server = await PlainHttp.start(t, ({ path, message }, response) => {
     if (path === `${METADATA}/mcp`)
       return sendText(
@@ -171,7 +168,7 @@ t.test("119 the metadata are the server's, with the address that the client know
   t.equal(answer.text, `{"resource":"${url}","authorization_servers":["https://as.example"],"x":1.0}`)
 })
 
-t.test('119 a group of one server passes credentials through like the endpoint of the server', async (t) => {
+t.test('a group of one server passes credentials through like the endpoint of the server', async (t) => {
   const metadata = (resource: string) => `{"resource":"${resource}","authorization_servers":["https://as.example"]}`
   const challenge = 'Bearer error="invalid_token"'
   let refusing = false
@@ -218,7 +215,7 @@ t.test('119 a group of one server passes credentials through like the endpoint o
   }
 })
 
-t.test('119 the metadata at a group are those of its only server after a reload', async (t) => {
+t.test('the metadata at a group are those of its only server after a reload', async (t) => {
   const metadataOf = (name: string) =>
     PlainHttp.start(t, (_arrival, response) => sendText(response, `{"of":"${name}"}`))
   const mcpServers = { one: { url: (await metadataOf('one')).url }, other: { url: (await metadataOf('other')).url } }

@@ -9,7 +9,7 @@ import { openPipe } from '../support/pipe.js'
 
 type Json = Record<string, unknown>
 
-t.test('20 writes only messages, whatever the server prints, and however it dies', async (t) => {
+t.test('writes only messages, whatever the server prints, and however it dies', async (t) => {
   const stdio = legacyStdio(t, { banner: 'Hello {"jsonrpc":', stderr: 'noise' })
   const pipe = openPipe(t, stdio.server)
   t.match(await pipe.call('tools/list', {}, { id: 'a' }), { id: 'a', result: { resultType: 'complete' } })
@@ -81,7 +81,7 @@ t.test('answers an invalid line if possible, and reads the next one', async (t) 
   }
 })
 
-t.test('11.27 answers a bare server/discover on stdio as over HTTP, unless compat.bareDiscover is off', async (t) => {
+t.test('answers a bare server/discover on stdio as over HTTP, unless compat.bareDiscover is off', async (t) => {
   const bare = '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'
   const pipe = openPipe(t, legacyStdio(t).server)
   pipe.line(bare)
@@ -107,7 +107,7 @@ t.test('skips a line over the limit', async (t) => {
   t.equal(pipe.messages().length, 1)
 })
 
-t.test('61 a cancellation reaches the server, and the call gets no answer', async (t) => {
+t.test('a cancellation reaches the server, and the call gets no answer', async (t) => {
   const stdio = legacyStdio(t)
   const pipe = openPipe(t, stdio.server)
   const cancelled = () => stdio.messages().filter(({ method }) => method === 'notifications/cancelled')

@@ -25,7 +25,7 @@ const lines = (messages: (object | string)[]) =>
   messages.map((message) => (typeof message === 'string' ? message : JSON.stringify(message))).join('\n')
 const byId = (messages: Json[], id: unknown) => messages.find((message) => message['id'] === id)
 
-t.test('N1: answers what arrives during initialize, even if the input ends at once', async (t) => {
+t.test('answers what arrives during initialize, even if the input ends at once', async (t) => {
   const servers: [string, object][] = [
     // Longer than the 100 ms for requests in flight: those begin when the program has started.
     ['legacy on stdio', legacyStdio(t, { slowStart: 400 }).server],
@@ -45,14 +45,14 @@ t.test('N1: answers what arrives during initialize, even if the input ends at on
   }
 })
 
-t.test('N1: the end of the input does not end initialize, however slowly the program starts', async (t) => {
+t.test('the end of the input does not end initialize, however slowly the program starts', async (t) => {
   const pipe = openPipe(t, legacyStdio(t, { slowStart: 1_000 }).server, { timeouts: { drainTimeout: 1 } })
   pipe.line(initialize('2025-06-18'))
   await pipe.end()
   t.match(pipe.messages(), [{ id: 'hello', result: { protocolVersion: '2025-06-18' } }])
 })
 
-t.test('N1: a program gets the waiting messages in the order in which they were sent', async (t) => {
+t.test('a program gets the waiting messages in the order in which they were sent', async (t) => {
   const stdio = legacyStdio(t)
   const pipe = openPipe(t, stdio.server)
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'w' } }
@@ -64,7 +64,7 @@ t.test('N1: a program gets the waiting messages in the order in which they were 
   t.notOk(byId(pipe.messages(), 'w'), 'a request that is cancelled while it waits is not sent')
 })
 
-t.test('N1: a batch waits, too, and is answered if the negotiated revision has batches', async (t) => {
+t.test('a batch waits, too, and is answered if the negotiated revision has batches', async (t) => {
   for (const [revision, taken] of [
     ['2025-03-26', true],
     ['2025-06-18', false],
@@ -80,7 +80,7 @@ t.test('N1: a batch waits, too, and is answered if the negotiated revision has b
   }
 })
 
-t.test('N1: reads messages beyond the bound of waiting ones later, and in order', async (t) => {
+t.test('reads messages beyond the bound of waiting ones later, and in order', async (t) => {
   const stdio = legacyStdio(t)
   const pipe = openPipe(t, stdio.server)
   const ids = Array.from({ length: 600 }, (_, n) => n)
@@ -93,7 +93,7 @@ t.test('N1: reads messages beyond the bound of waiting ones later, and in order'
   )
 })
 
-t.test('N1: a request with the envelope, and a ping, do not wait', async (t) => {
+t.test('a request with the envelope, and a ping, do not wait', async (t) => {
   const pipe = openPipe(t, legacyStdio(t, { initialize: 'silent' }).server)
   pipe.line(
     lines([
@@ -114,7 +114,7 @@ t.test('N1: a request with the envelope, and a ping, do not wait', async (t) => 
   t.match(byId(modern.messages(), 2), { result: { resultType: 'complete' } })
 })
 
-t.test('N1: refuses only requests without initialize, or after one that failed', async (t) => {
+t.test('refuses only requests without initialize, or after one that failed', async (t) => {
   const pipe = openPipe(t, { url: (await ModernHttp.start(t)).url })
   pipe.line(lines([INITIALIZED, list(1), initialize('2025-06-18'), list(2)]))
   await until(() => byId(pipe.messages(), 2) !== undefined)
@@ -130,7 +130,7 @@ t.test('N1: refuses only requests without initialize, or after one that failed',
   ])
 })
 
-t.test('N1: over HTTP+SSE, answers what is posted during initialize', async (t) => {
+t.test('over HTTP+SSE, answers what is posted during initialize', async (t) => {
   const stdio = legacyStdio(t, { slowStart: 400 })
   const { url } = await startBridge(t, stdio.server)
   const client = await SseClient.connect(url)
@@ -152,7 +152,7 @@ t.test('N1: over HTTP+SSE, answers what is posted during initialize', async (t) 
   t.ok(stdio.messages().some(({ method }) => method === 'notifications/initialized'))
 })
 
-t.test('N1: over HTTP+SSE, refuses too many waiting messages', async (t) => {
+t.test('over HTTP+SSE, refuses too many waiting messages', async (t) => {
   const { url } = await startBridge(t, legacyStdio(t, { initialize: 'silent' }).server)
   const client = await SseClient.connect(url)
   await client.post(initialize('2025-03-26'))
@@ -166,7 +166,7 @@ t.test('N1: over HTTP+SSE, refuses too many waiting messages', async (t) => {
   t.ok(statuses.every((status) => status === 503))
 })
 
-t.test('N1: refuses a request without initialize on each HTTP front', async (t) => {
+t.test('refuses a request without initialize on each HTTP front', async (t) => {
   const { url } = await startBridge(t, legacyStdio(t).server)
   const client = await SseClient.connect(url)
   t.match(await client.request('tools/list', {}, 1), { error: { code: -32600, message: /Session required/ } })

@@ -15,7 +15,7 @@ const PROMPTS: readonly [name: string, prompt: string | string[]][] = [
   ['a prompt now and then', ['', 'mcp> ', 'done {"x":1}']],
 ]
 
-t.test('N7: reads messages behind a banner or a prompt, in each lane', async (t) => {
+t.test('reads messages behind a banner or a prompt, in each lane', async (t) => {
   for (const [name, prompt] of PROMPTS)
     for (const [era, program] of [
       ['legacy', legacyStdio(t, { prompt })],
@@ -45,7 +45,7 @@ async function started(t: Test) {
   return url
 }
 
-t.test('N7: reads one message from a line that parses, whatever is in it', async (t) => {
+t.test('reads one message from a line that parses, whatever is in it', async (t) => {
   const url = await started(t)
   const inner = JSON.stringify(message('inner'))
   const lines = [inner, `{"log":${inner}}`, `{"log":${message('inner')}}`, `[${inner},1]`]
@@ -53,7 +53,7 @@ t.test('N7: reads one message from a line that parses, whatever is in it', async
   t.equal(textOf(await raw(url, `${message('own').replace('own', '> {\\"x\\":1}')}\n`)), '> {"x":1}')
 })
 
-t.test('N7: a logged message is not a message: those that the bridge sent, and answers to no request', async (t) => {
+t.test('a logged message is not a message: those that the bridge sent, and answers to no request', async (t) => {
   const url = await started(t)
   const noise = [
     'received: {"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{"name":"raw"}}',
@@ -63,7 +63,7 @@ t.test('N7: a logged message is not a message: those that the bridge sent, and a
   for (const line of noise) t.equal(textOf(await raw(url, `${line}\n${message('own')}\n`)), 'own', line)
 })
 
-t.test('N7: the beginning of an answer before a message fails the call that it answers', async (t) => {
+t.test('the beginning of an answer before a message fails the call that it answers', async (t) => {
   const url = await started(t)
   const [broken, whole] = await Promise.all([
     raw(url, '{"jsonrpc":"2.0","id":{id},"result":{"content":['),

@@ -27,7 +27,7 @@ const address = () => {
 const YES = { action: 'accept' }
 
 for (const way of WAYS) {
-  t.test(`77 a URL that a server ${way} requires is a question, and the call is repeated`, async (t) => {
+  t.test(`a URL that a server ${way} requires is a question, and the call is repeated`, async (t) => {
     const { steps, again, visit, calls, asker } = await start(t, way)
     const page = address()
     const first = await steps([{ visit: [page] }])
@@ -45,7 +45,7 @@ for (const way of WAYS) {
     t.same(of(asker), [], 'there was nothing to answer')
   })
 
-  t.test(`77 several URLs ${way} are one question round, and further ones another`, async (t) => {
+  t.test(`several URLs ${way} are one question round, and further ones another`, async (t) => {
     const { steps, again, visit } = await start(t, way)
     const pages = [address(), address(), address()]
     const first = await steps([{ visit: pages.slice(0, 2) }, { visit: pages.slice(2) }])
@@ -58,7 +58,7 @@ for (const way of WAYS) {
     t.match((await again(second, all(second, YES))).message.result, { resultType: 'complete' })
   })
 
-  t.test(`77 a refused URL ends the call ${way} without a visit`, async (t) => {
+  t.test(`a refused URL ends the call ${way} without a visit`, async (t) => {
     const { steps, call, again, calls } = await start(t, way)
     const refusals = [{ action: 'decline' }, { action: 'cancel' }, { action: 'decline', content: { said: 'accept' } }]
     for (const refusal of refusals) {
@@ -75,7 +75,7 @@ for (const way of WAYS) {
     t.same(codeOf(await again(prompt, all(prompt, { action: 'decline' }))), { status: 200, code: -32603 })
   })
 
-  t.test(`77 an invalid answer to a URL does not use up the state ${way}`, async (t) => {
+  t.test(`an invalid answer to a URL does not use up the state ${way}`, async (t) => {
     const { steps, again, visit } = await start(t, way)
     const pages = [address(), address()]
     const first = await steps([{ visit: pages }])
@@ -86,7 +86,7 @@ for (const way of WAYS) {
     t.match((await again(first, all(first, YES))).message.result, { resultType: 'complete' })
   })
 
-  t.test(`R12: asks again for all URLs ${way} if none was answered`, async (t) => {
+  t.test(`asks again for all URLs ${way} if none was answered`, async (t) => {
     const { steps, again, visit } = await start(t, way)
     const pages = [address(), address()]
     let round = await steps([{ visit: pages }])
@@ -100,7 +100,7 @@ for (const way of WAYS) {
     t.match((await again(round, all(round, YES))).message.result, { resultType: 'complete' })
   })
 
-  t.test(`R12: repeats a call ${way} at once when its URLs are accepted, and then does not wait`, async (t) => {
+  t.test(`repeats a call ${way} at once when its URLs are accepted, and then does not wait`, async (t) => {
     const { steps, again, visit, calls } = await start(t, way)
     const pages = [address(), address()]
     const first = await steps([{ visit: pages }])
@@ -109,7 +109,7 @@ for (const way of WAYS) {
     t.equal(calls().length, 2)
   })
 
-  t.test(`R12: after one of two URLs ${way} was accepted, asks again only for the other`, async (t) => {
+  t.test(`after one of two URLs ${way} was accepted, asks again only for the other`, async (t) => {
     const { steps, again, visit, calls } = await start(t, way)
     const pages = [address(), address()]
     const first = await steps([{ visit: pages }])
@@ -139,7 +139,7 @@ for (const way of WAYS) {
     t.match(declined.message.result, { resultType: 'complete', isError: true })
   })
 
-  t.test(`77 a client without URL elicitation learns what it lacks ${way}`, async (t) => {
+  t.test(`a client without URL elicitation learns what it lacks ${way}`, async (t) => {
     const { steps } = await start(t, way)
     for (const declared of [{}, { elicitation: {} }, { elicitation: { form: {} } }, { sampling: {}, roots: {} }]) {
       const options = { meta: { [CAPABILITIES]: declared } }
@@ -149,7 +149,7 @@ for (const way of WAYS) {
     }
   })
 
-  t.test(`77 does not pass on URLs that nobody may be sent to ${way}`, async (t) => {
+  t.test(`does not pass on URLs that nobody may be sent to ${way}`, async (t) => {
     const { steps, call } = await start(t, way)
     const error = (data: unknown): Step => ({ fail: { code: -32042, message: 'Go there', data: data as object } })
     const page = address()
@@ -180,7 +180,7 @@ for (const way of WAYS) {
   })
 }
 
-t.test('R12: the URL elicitation of the official reference server needs no notification', async (t) => {
+t.test('the URL elicitation of the official reference server needs no notification', async (t) => {
   const { url } = await startBridge(t, { command: process.execPath, args: [EVERYTHING, 'stdio'] })
   const { call, again } = talk(url)
   const page = 'https://example.com/sign-in'
@@ -194,7 +194,7 @@ t.test('R12: the URL elicitation of the official reference server needs no notif
   t.match((await again(second, all(second, YES))).said, /User completed the URL elicitation flow/)
 })
 
-t.test('R12: a tool that runs as a task may require a URL, before or during it', async (t) => {
+t.test('a tool that runs as a task may require a URL, before or during it', async (t) => {
   const { call, again, visit } = await start(t, 'over stdio')
   const knowing = { ...ABLE, extensions: { 'io.modelcontextprotocol/tasks': {} } }
   const rows: [what: string, capabilities: object, args: (page: object) => object, resultType: string][] = [

@@ -29,7 +29,7 @@ async function start(t: Test, way: (typeof WAYS)[number], settings: object = {},
 }
 
 for (const way of WAYS) {
-  t.test(`39 principals and capability sets never share a session with a server that asks ${way}`, async (t) => {
+  t.test(`principals and capability sets never share a session with a server that asks ${way}`, async (t) => {
     const { steps, again, sessions } = await start(t, way, { auth: { tokens: TOKENS } })
     const who = [
       as('alice'),
@@ -50,7 +50,7 @@ for (const way of WAYS) {
     t.same(sessions().slice(5).sort(), first.sort(), 'whoever comes again comes into the own session')
   })
 
-  t.test(`39 with a session shared by all, clients that could be asked are not ${way}`, async (t) => {
+  t.test(`with a session shared by all, clients that could be asked are not ${way}`, async (t) => {
     const { steps, sessions } = await start(t, way, { auth: { tokens: TOKENS } }, { session: 'shared' })
     await steps([], {}, as('alice', {}))
     await steps([], {}, as('bob', {}))
@@ -96,7 +96,7 @@ for (const way of WAYS) {
 }
 
 for (const way of WAYS) {
-  t.test(`11.2 all calls of a client share one session with a server that asks ${way}`, async (t) => {
+  t.test(`all calls of a client share one session with a server that asks ${way}`, async (t) => {
     const { steps, again, sessions, call, asker } = await start(t, way)
     const rounds = await Promise.all(Array.from({ length: 12 }, (_, n) => steps([{ ask: [NAME] }], { n })))
     for (const round of rounds) t.match(round.message.result, { resultType: 'input_required' })
@@ -107,7 +107,7 @@ for (const way of WAYS) {
     for (const round of rounds) t.same((await again(round, all(round, ADA))).said, [ADA])
   })
 
-  t.test(`11.3 another application has another session with a server that asks ${way}`, async (t) => {
+  t.test(`another application has another session with a server that asks ${way}`, async (t) => {
     const { steps, sessions } = await start(t, way)
     const from = (name: string, version: string) => ({
       meta: { [CAPABILITIES]: ABLE, [CLIENT_INFO]: { name, version, title: `${name} ${Math.random()}` } },
@@ -120,7 +120,7 @@ for (const way of WAYS) {
   })
 }
 
-t.test('11.3 on a pipe a question goes to the running call of a tool that has asked before', async (t) => {
+t.test('on a pipe a question goes to the running call of a tool that has asked before', async (t) => {
   const { steps, call, signal, asker } = await start(t, 'over stdio')
   const alone = await steps([{ ask: [NAME] }])
   t.equal(alone.keys.length, 1, 'a call that runs alone shows that its tool asks')

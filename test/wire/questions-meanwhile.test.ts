@@ -38,7 +38,7 @@ const logsOf = ({ messages }: Round) =>
   messages.filter(({ method }) => method === 'notifications/message').map(({ params }) => (params as Json)['data'])
 
 for (const way of WAYS) {
-  t.test(`59 progress of a server ${way} has the token of the current leg`, async (t) => {
+  t.test(`progress of a server ${way} has the token of the current leg`, async (t) => {
     const { steps, again, signal, call } = await start(t, way)
     // A call that waits for a program to start gets progress about that.
     await call('tools/list', {})
@@ -61,7 +61,7 @@ for (const way of WAYS) {
     t.equal((await again(silent, all(silent, ADA))).messages.length, 1, 'without a token there is no progress')
   })
 
-  t.test(`57 logs of a server ${way} go to the leg that has requested them`, async (t) => {
+  t.test(`logs of a server ${way} go to the leg that has requested them`, async (t) => {
     const { steps, again, signal, answers } = await start(t, way)
     const tell = [log('debug'), log('warning')]
     // On a pipe the log of one call could be that of any other that runs: here none does.

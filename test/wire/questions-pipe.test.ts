@@ -14,7 +14,7 @@ type Asked = {
 }
 
 for (const way of WAYS) {
-  t.test(`63 64 66 a client on a pipe answers a server ${way}, round after round`, async (t) => {
+  t.test(`a client on a pipe answers a server ${way}, round after round`, async (t) => {
     const asker = await startAsker(t, way)
     const pipe = openPipe(t, asker.server)
     const call = async (id: unknown, steps: readonly Step[], more: Json = {}) => {
@@ -36,30 +36,27 @@ for (const way of WAYS) {
     t.equal(of(asker, 'tools/call').length, 1)
   })
 
-  t.test(
-    `74 a client on a pipe cancels a running call of a server ${way}, and not one that waits for it`,
-    async (t) => {
-      const asker = await startAsker(t, way)
-      const pipe = openPipe(t, asker.server)
-      const params = { name: 'steps', arguments: { steps: [{ ask: [NAME] }, { wait: 'ever' }], by: asker.by } }
-      const meta = { [CAPABILITIES]: ABLE }
-      const first = (await pipe.call('tools/call', params, { id: 'a', meta }))['result'] as Asked
-      const cancel = (requestId: unknown) =>
-        pipe.line(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } }))
-      cancel('a')
-      const [name = ''] = Object.keys(first.inputRequests)
-      const retry = {
-        ...params,
-        inputResponses: { [name]: ADA },
-        requestState: first.requestState,
-        _meta: envelope(meta),
-      }
-      pipe.line(JSON.stringify({ jsonrpc: '2.0', id: 'b', method: 'tools/call', params: retry }))
-      await until(() => of(asker).length === 1, 'the answer at the server')
-      t.same(of(asker, 'notifications/cancelled'), [])
-      cancel('b')
-      await until(() => of(asker, 'notifications/cancelled').length === 1, 'the cancellation at the server')
-      t.equal(pipe.messages().filter(({ id }) => id === 'b').length, 0, 'what was taken back is not answered')
-    },
-  )
+  t.test(`a client on a pipe cancels a running call of a server ${way}, and not one that waits for it`, async (t) => {
+    const asker = await startAsker(t, way)
+    const pipe = openPipe(t, asker.server)
+    const params = { name: 'steps', arguments: { steps: [{ ask: [NAME] }, { wait: 'ever' }], by: asker.by } }
+    const meta = { [CAPABILITIES]: ABLE }
+    const first = (await pipe.call('tools/call', params, { id: 'a', meta }))['result'] as Asked
+    const cancel = (requestId: unknown) =>
+      pipe.line(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } }))
+    cancel('a')
+    const [name = ''] = Object.keys(first.inputRequests)
+    const retry = {
+      ...params,
+      inputResponses: { [name]: ADA },
+      requestState: first.requestState,
+      _meta: envelope(meta),
+    }
+    pipe.line(JSON.stringify({ jsonrpc: '2.0', id: 'b', method: 'tools/call', params: retry }))
+    await until(() => of(asker).length === 1, 'the answer at the server')
+    t.same(of(asker, 'notifications/cancelled'), [])
+    cancel('b')
+    await until(() => of(asker, 'notifications/cancelled').length === 1, 'the cancellation at the server')
+    t.equal(pipe.messages().filter(({ id }) => id === 'b').length, 0, 'what was taken back is not answered')
+  })
 }

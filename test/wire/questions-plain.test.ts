@@ -4,7 +4,7 @@ import { ADA, all, NAME, of, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 
 t.test(
-  '35 elicitation declared without modes means forms: the server is told so, and its form is passed on',
+  'elicitation declared without modes means forms: the server is told so, and its form is passed on',
   async (t) => {
     const asker = await startAsker(t, 'over stdio')
     const { url } = await startBridge(t, asker.server)

@@ -44,7 +44,7 @@ const flipped = (state: string, at: number) =>
   state.slice(0, at) + String.fromCharCode(state.charCodeAt(at) ^ 1) + state.slice(at + 1)
 
 for (const way of WAYS) {
-  t.test(`69 refuses an invalid state, and the server that asks ${way} sees nothing`, async (t) => {
+  t.test(`refuses an invalid state, and the server that asks ${way} sees nothing`, async (t) => {
     const settings = { auth: { tokens: TOKENS } }
     const { steps, call, again, paramsOf, asker } = await start(t, way, settings)
     const elsewhere = await start(t, way, settings)
@@ -91,7 +91,7 @@ for (const way of WAYS) {
     t.equal(of(asker).length, 1)
   })
 
-  t.test(`69 of fifty concurrent retries ${way} one is accepted, and the server gets one answer`, async (t) => {
+  t.test(`of fifty concurrent retries ${way} one is accepted, and the server gets one answer`, async (t) => {
     const { steps, again, answers } = await start(t, way)
     const first = await steps([{ ask: [NAME] }, { wait: 100 }])
     const names = Array.from({ length: 50 }, (_, n) => ({ action: 'accept', content: { name: String(n) } }))
@@ -101,7 +101,7 @@ for (const way of WAYS) {
     t.equal(answers().length, 1)
   })
 
-  t.test(`71 a state ${way} reveals nothing to another caller`, async (t) => {
+  t.test(`a state ${way} reveals nothing to another caller`, async (t) => {
     const { steps } = await start(t, way, { auth: { tokens: TOKENS } })
     const canary = 'canary-of-the-arguments'
     const { state } = await steps([{ ask: [NAME] }], { canary }, as('alice'))
@@ -115,7 +115,7 @@ for (const way of WAYS) {
       )
   })
 
-  t.test(`72 a client without elicitation is not asked by a server that asks ${way}`, async (t) => {
+  t.test(`a client without elicitation is not asked by a server that asks ${way}`, async (t) => {
     const { steps, answers } = await start(t, way)
     const rows: [question: Question, declared: Json, refusal: object, needed: Json][] = [
       [NAME, {}, { code: -32601 }, { elicitation: { form: {} } }],
@@ -146,7 +146,7 @@ for (const way of WAYS) {
     t.same((await steps([{ ask: [{ method: 'ping' }] }], {}, declaring({}))).said, [{}], 'that it is there, is said')
   })
 
-  t.test(`72 a client that declares less in its retry is not asked again ${way}`, async (t) => {
+  t.test(`a client that declares less in its retry is not asked again ${way}`, async (t) => {
     const { steps, again } = await start(t, way)
     const first = await steps([{ ask: [NAME] }, { ask: [MODEL, COLOUR] }])
     const second = await again(first, all(first, ADA), {}, declaring({ elicitation: {} }))
@@ -162,7 +162,7 @@ for (const way of WAYS) {
     t.same(codeOf(none), { status: 400, code: -32021 })
   })
 
-  t.test(`73 refuses a question ${way} during a list, and returns the list`, async (t) => {
+  t.test(`refuses a question ${way} during a list, and returns the list`, async (t) => {
     const by = way.includes('session') ? { by: 'session' } : {}
     const { call, answers } = await start(t, way, {}, { slowList: { steps: [{ ask: [NAME] }], ...by } })
     const listed = await call('tools/list', {})
@@ -172,7 +172,7 @@ for (const way of WAYS) {
     t.equal(answers().length, 1)
   })
 
-  t.test(`R14: a list during which a server asks for roots ${way} does not wait for a call`, async (t) => {
+  t.test(`a list during which a server asks for roots ${way} does not wait for a call`, async (t) => {
     const by = way.includes('session') ? { by: 'session' } : {}
     const { call, answers } = await start(t, way, {}, { slowList: { steps: [{ ask: [ROOTS] }], ...by } })
     for (const n of [1, 2]) {
@@ -183,7 +183,7 @@ for (const way of WAYS) {
     t.match(answers().at(-1), { error: { code: -32600 } }, 'the second one is rejected at once')
   })
 
-  t.test(`74 waits for a client that does not return, and then cancels at the server ${way}`, async (t) => {
+  t.test(`waits for a client that does not return, and then cancels at the server ${way}`, async (t) => {
     const timeLimit = holdTimers(t, ANSWER)
     const { steps, again, cancelled, answers, asker } = await start(t, way, { timeouts: { answer: ANSWER } })
     const first = await steps([{ ask: [NAME, MODEL, ROOTS] }])
@@ -203,7 +203,7 @@ for (const way of WAYS) {
     t.equal(of(asker, 'tools/call').length, 1)
   })
 
-  t.test(`74 answers questions of a server ${way} at the end that nobody was there for`, async (t) => {
+  t.test(`answers questions of a server ${way} at the end that nobody was there for`, async (t) => {
     const timeLimit = holdTimers(t, ANSWER)
     const { steps, signal, cancelled, answers } = await start(t, way, { timeouts: { answer: ANSWER } })
     await steps([{ ask: [NAME, COLOUR], gap: 'another' }])
@@ -214,7 +214,7 @@ for (const way of WAYS) {
     t.match(answers(), [{ result: { action: 'cancel' } }, { result: { action: 'cancel' } }])
   })
 
-  t.test(`74 a bridge that is stopped answers open questions ${way} before it exits`, async (t) => {
+  t.test(`a bridge that is stopped answers open questions ${way} before it exits`, async (t) => {
     const { steps, bridge, cancelled, answers } = await start(t, way)
     await steps([{ ask: [NAME] }])
     await bridge.close()
@@ -222,7 +222,7 @@ for (const way of WAYS) {
     t.match(answers(), [{ result: { action: 'cancel' } }])
   })
 
-  t.test(`74 a client that disconnects during a leg ends the call ${way}, and not while it is thinking`, async (t) => {
+  t.test(`a client that disconnects during a leg ends the call ${way}, and not while it is thinking`, async (t) => {
     const { steps, again, cancelled, asker } = await start(t, way)
     const controller = new AbortController()
     const first = await steps([{ ask: [NAME] }, { wait: 'ever' }], {}, { signal: controller.signal })

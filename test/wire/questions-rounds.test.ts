@@ -39,7 +39,7 @@ function asked({ message }: Round) {
 }
 
 for (const way of WAYS) {
-  t.test(`63 64 a question ${way} is the result of the call, and its answer goes back to the server`, async (t) => {
+  t.test(`a question ${way} is the result of the call, and its answer goes back to the server`, async (t) => {
     const { steps, again, answers, calls } = await start(t, way)
     const first = await steps([{ ask: [{ ...NAME, id: 'q' }] }], {}, { id: 7 })
     t.equal(first.status, 200)
@@ -64,7 +64,7 @@ for (const way of WAYS) {
     t.notOk('inputResponses' in params || 'requestState' in params)
   })
 
-  t.test(`63 passes on every kind of question ${way}, and every kind of answer`, async (t) => {
+  t.test(`passes on every kind of question ${way}, and every kind of answer`, async (t) => {
     const { steps, again, answers } = await start(t, way)
     const rows: [question: object, answer: object, told: Json][] = [
       [NAME, ADA, { ...NAME, params: { ...NAME.params, mode: 'form' } }],
@@ -82,7 +82,7 @@ for (const way of WAYS) {
     }
   })
 
-  t.test(`65 67 two questions ${way} are one round, and an unanswered one is asked again`, async (t) => {
+  t.test(`two questions ${way} are one round, and an unanswered one is asked again`, async (t) => {
     const { steps, together, again, answers } = await start(t, way)
     const both = await together(2, [{ ask: [NAME, MODEL] }])
     t.equal(both.keys.length, 2)
@@ -108,7 +108,7 @@ for (const way of WAYS) {
     t.same((await again(again2, all(again2, ADA))).said, [ADA])
   })
 
-  t.test(`66 three questions in sequence ${way} are three rounds`, async (t) => {
+  t.test(`three questions in sequence ${way} are three rounds`, async (t) => {
     const { steps, again, calls } = await start(t, way)
     const first = await steps([{ ask: [NAME] }, { ask: [COLOUR] }, { ask: [ROOTS] }])
     const second = await again(first, all(first, ADA))
@@ -120,7 +120,7 @@ for (const way of WAYS) {
     t.equal(calls().length, 1)
   })
 
-  t.test(`68 an invalid answer is not passed on to the server that asks ${way}`, async (t) => {
+  t.test(`an invalid answer is not passed on to the server that asks ${way}`, async (t) => {
     const { steps, together, again, answers } = await start(t, way)
     const first = await steps([{ ask: [NAME] }])
     const [key = ''] = first.keys
@@ -141,7 +141,7 @@ for (const way of WAYS) {
     t.same((await again(half, { [model]: PARIS })).said, [PARIS, FOLDERS])
   })
 
-  t.test(`70 a client that missed an answer ${way} can retry, which the server does not notice`, async (t) => {
+  t.test(`a client that missed an answer ${way} can retry, which the server does not notice`, async (t) => {
     const { steps, again, answers, calls } = await start(t, way)
     const first = await steps([{ ask: [NAME] }, { ask: [COLOUR] }])
     const second = await again(first, all(first, ADA))
@@ -166,7 +166,7 @@ for (const way of WAYS) {
     t.equal(answers().length, 2)
   })
 
-  t.test(`75 the next retry reports what a server ${way} ended while nobody was there`, async (t) => {
+  t.test(`the next retry reports what a server ${way} ended while nobody was there`, async (t) => {
     const { steps, again, signal, asker } = await start(t, way)
     const first = await steps([{ ask: [NAME], withdraw: 'enough' }])
     await signal('enough')
@@ -181,7 +181,7 @@ for (const way of WAYS) {
     t.match((await again(failing, {})).message.error, { code: 4711, message: 'Nobody came' })
   })
 
-  t.test(`78 does not ask a question ${way} that was withdrawn, and asks nothing without a question`, async (t) => {
+  t.test(`does not ask a question ${way} that was withdrawn, and asks nothing without a question`, async (t) => {
     const { steps, again, signal } = await start(t, way)
     const quick = await steps([{ ask: [NAME], withdraw: 0 }, { wait: 100 }])
     t.match(quick.message.result, { resultType: 'complete' })
@@ -202,7 +202,7 @@ for (const way of WAYS) {
     t.same((await again(next, all(next, BLUE))).said, [{ withdrawn: true }, BLUE])
   })
 
-  t.test(`76 of a URL ${way} passes on only the address, and nothing of its visit`, async (t) => {
+  t.test(`of a URL ${way} passes on only the address, and nothing of its visit`, async (t) => {
     const { steps, again } = await start(t, way)
     const complete = { method: 'notifications/elicitation/complete', params: { elicitationId: 'el-1' } }
     const first = await steps([

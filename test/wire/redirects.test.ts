@@ -45,7 +45,7 @@ const servers: Record<string, (t: Test, moves: Moves) => Promise<Server>> = {
 
 for (const [era, start] of Object.entries(servers))
   for (const [what, moves] of Object.entries(MOVES))
-    t.test(`R7: follows a ${era} server that redirects ${what} for every client, and keeps the address`, async (t) => {
+    t.test(`follows a ${era} server that redirects ${what} for every client, and keeps the address`, async (t) => {
       for (const [name, connect] of Object.entries(callers)) {
         const server = await start(t, moves)
         const ask = await connect(t, server.url)
@@ -62,7 +62,7 @@ for (const [era, start] of Object.entries(servers))
       }
     })
 
-t.test('R7: follows a server over HTTP+SSE that redirects its stream and its messages', async (t) => {
+t.test('follows a server over HTTP+SSE that redirects its stream and its messages', async (t) => {
   const moved = (path: string) => path.replace(/^(\/[^/?]+)(\?.*)?$/, '$1/$2')
   const moves: Moves = (path) => (moved(path) === path ? undefined : { status: 307, location: moved(path) })
   const sse = await LegacySse.start(t, {
@@ -83,7 +83,7 @@ t.test('R7: follows a server over HTTP+SSE that redirects its stream and its mes
   t.ok(sse.received.some(({ path }) => path.startsWith(PATHS.messages)))
 })
 
-t.test('R7: the stream and the end of a relayed session go to the redirected address', async (t) => {
+t.test('the stream and the end of a relayed session go to the redirected address', async (t) => {
   const server = await LegacyHttp.start(t, {
     override: redirecting(MOVES['with 307 to the same path with a slash'] as Moves),
   })
@@ -97,7 +97,7 @@ t.test('R7: the stream and the end of a relayed session go to the redirected add
   t.strictSame([...new Set(others.map(({ path }) => path))], ['/mcp/'])
 })
 
-t.test('R7: refuses a redirect to another origin in every lane, and sends nothing there', async (t) => {
+t.test('refuses a redirect to another origin in every lane, and sends nothing there', async (t) => {
   for (const [era, start] of Object.entries(servers)) {
     const other = await LegacyHttp.start(t)
     const location = new URL('/mcp', other.url).href
@@ -114,7 +114,7 @@ t.test('R7: refuses a redirect to another origin in every lane, and sends nothin
   }
 })
 
-t.test('R7: redirects in a circle end', async (t) => {
+t.test('redirects in a circle end', async (t) => {
   let isMoved = false
   const server = await LegacyHttp.start(t, {
     override: redirecting((path) => (isMoved ? { status: 307, location: path === '/a' ? '/b' : '/a' } : undefined)),
@@ -130,7 +130,7 @@ t.test('R7: redirects in a circle end', async (t) => {
   }
 })
 
-t.test('R7: requests a new address when the old one does not exist any more', async (t) => {
+t.test('requests a new address when the old one does not exist any more', async (t) => {
   let home = '/old/'
   const server = await ModernHttp.start(t, {
     override: ({ path }, response) => {

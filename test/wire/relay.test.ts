@@ -41,7 +41,7 @@ async function betweenLegacy(t: Test, answer: (arrival: Arrival, response: Serve
   return { server, url, log, last: () => server.received.at(-1) as Arrival }
 }
 
-t.test('114 relays a modern request byte for byte, whatever its content', async (t) => {
+t.test('relays a modern request byte for byte, whatever its content', async (t) => {
   const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'))
   const meta = JSON.stringify(envelope())
   const bodies = [
@@ -55,7 +55,7 @@ t.test('114 relays a modern request byte for byte, whatever its content', async 
   }
 })
 
-t.test('114 relays headers about a request, and none of the connection', async (t) => {
+t.test('relays headers about a request, and none of the connection', async (t) => {
   const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'), {
     allowedOrigins: ['https://app.example'],
   })
@@ -104,7 +104,7 @@ t.test('114 relays headers about a request, and none of the connection', async (
   t.match(headers['accept-encoding'], /^identity$/)
 })
 
-t.test('114 relays an answer byte for byte, with its status', async (t) => {
+t.test('relays an answer byte for byte, with its status', async (t) => {
   let status = 200
   let text = ''
   const { url } = await betweenModern(t, (_arrival, response) =>
@@ -185,7 +185,7 @@ t.test(
   },
 )
 
-t.test('114 a client that disconnects before the answer is disconnected at the server, too', async (t) => {
+t.test('a client that disconnects before the answer is disconnected at the server, too', async (t) => {
   const { url, server } = await betweenModern(t, () => {})
   const leaving = new AbortController()
   const gone = t.rejects(call(url, 'tools/call', { name: 'x' }, { signal: leaving.signal }))
@@ -195,7 +195,7 @@ t.test('114 a client that disconnects before the answer is disconnected at the s
   await until(() => server.abandoned.length === 1)
 })
 
-t.test('114 another bridge may answer a question of the server', async (t) => {
+t.test('another bridge may answer a question of the server', async (t) => {
   const modern = await ModernHttp.start(t)
   const [first, second] = [await startBridge(t, { url: modern.url }), await startBridge(t, { url: modern.url })]
   await Promise.all([first.bridge.server.warmUp(), second.bridge.server.warmUp()])
@@ -226,7 +226,7 @@ t.test('the address of a relayed server may have a trailing slash', async (t) =>
   t.equal(last().path, '/mcp')
 })
 
-t.test('55 reports an error on the way under the id of the request', async (t) => {
+t.test('reports an error on the way under the id of the request', async (t) => {
   let sever = (response: ServerResponse) => {
     response.destroy()
   }
@@ -254,7 +254,7 @@ t.test('55 reports an error on the way under the id of the request', async (t) =
   await waiting
 })
 
-t.test('55 a partly read refusal ends neither the bridge nor later requests', async (t) => {
+t.test('a partly read refusal ends neither the bridge nor later requests', async (t) => {
   const page = `<html>${'no '.repeat(100_000)}</html>`
   const { url, log } = await betweenModern(t, (_arrival, response) => {
     response.writeHead(400, { 'content-type': 'text/html' }).end(page)
@@ -271,7 +271,7 @@ t.test('55 a partly read refusal ends neither the bridge nor later requests', as
   )
 })
 
-t.test('55 relays a session of the server in the same way', async (t) => {
+t.test('relays a session of the server in the same way', async (t) => {
   let sever = (response: ServerResponse) => {
     response.destroy()
   }
@@ -287,7 +287,7 @@ t.test('55 relays a session of the server in the same way', async (t) => {
 
 const SESSION = 'the server’s own ~ id'.replace('’', "'").replaceAll(' ', '_')
 
-t.test("117 a session is the server's: its id, its bytes and its errors pass unchanged", async (t) => {
+t.test("a session is the server's: its id, its bytes and its errors pass unchanged", async (t) => {
   const opened = `{"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"n","version":"1"},"x":1.0},\n"id":"hello","jsonrpc":"2.0"}`
   const result = `{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":${ODD}} }`
   const gone = '{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}'
@@ -324,7 +324,7 @@ t.test("117 a session is the server's: its id, its bytes and its errors pass unc
   t.equal(server.of('initialize').length, 1, 'and nobody has initialized behind the client’s back')
 })
 
-t.test('117 relays streams byte for byte: ids, retry times, events without data, and all line ends', async (t) => {
+t.test('relays streams byte for byte: ids, retry times, events without data, and all line ends', async (t) => {
   const priming = 'id: 1_a/0\nretry: 500\ndata: \n\n'
   const text = `${priming}: ping\r\n\r\nevent: message\rdata: {"jsonrpc":"2.0","method":"x","params":${ODD}}\r\rid:1_a/1\ndata: {"jsonrpc":"2.0",\ndata: "id":1,"result":{}}\n\n`
   const { server, url, last } = await betweenLegacy(t, ({ method, message, headers }, response) => {
@@ -351,7 +351,7 @@ t.test('117 relays streams byte for byte: ids, retry times, events without data,
   t.equal(server.of('notifications/cancelled').length, 0, 'who leaves has not cancelled')
 })
 
-t.test("117 the client's own message cancels a call, under its own id", async (t) => {
+t.test("the client's own message cancels a call, under its own id", async (t) => {
   const { server, url, last } = await betweenLegacy(t, ({ message }, response) => {
     if (message?.['method'] === 'initialize')
       return sendText(response, initializeResult('2025-06-18'), { 'mcp-session-id': SESSION })
@@ -371,7 +371,7 @@ t.test("117 the client's own message cancels a call, under its own id", async (t
   await until(() => server.abandoned.length === 1)
 })
 
-t.test('117 a server without sessions has clients with sessions, which it does not see', async (t) => {
+t.test('a server without sessions has clients with sessions, which it does not see', async (t) => {
   const { server, url, last } = await betweenLegacy(t, ({ message }, response) => {
     if (message?.['method'] === 'initialize') return sendText(response, initializeResult('2025-06-18'))
     sendText(response, '{"jsonrpc":"2.0","id":1,"result":{}}')
@@ -401,7 +401,7 @@ t.test('a session unknown to a restarted bridge continues without authentication
   t.equal(closed.server.received.length, before)
 })
 
-t.test('16 refuses an array in a session of the server if its revision has none', async (t) => {
+t.test('refuses an array in a session of the server if its revision has none', async (t) => {
   for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) {
     const { server, url } = await betweenLegacy(t, ({ message }, response) => {
       if (message?.['method'] === 'initialize')
@@ -423,7 +423,7 @@ t.test('16 refuses an array in a session of the server if its revision has none'
   }
 })
 
-t.test('107 relays an array in a session of the server if its revision has them', async (t) => {
+t.test('relays an array in a session of the server if its revision has them', async (t) => {
   const { url, last } = await betweenLegacy(t, ({ message }, response) => {
     if (message?.['method'] === 'initialize')
       return sendText(response, initializeResult('2025-03-26'), { 'mcp-session-id': SESSION })
@@ -507,7 +507,7 @@ async function betweenBoth(t: Test, answer: (arrival: Arrival, response: ServerR
   }
 }
 
-t.test('R20: whatever a server answers to a notification in place of a message, its client gets 202', async (t) => {
+t.test('whatever a server answers to a notification in place of a message, its client gets 202', async (t) => {
   let row = NOTED[0] as (typeof NOTED)[number]
   const { all } = await betweenBoth(t, (_arrival, response) => {
     const [, status, type, body] = row
@@ -518,7 +518,7 @@ t.test('R20: whatever a server answers to a notification in place of a message, 
       t.same([status, text, headers['content-type']], [202, '', undefined], `${row[0]}: ${kind}`)
 })
 
-t.test('R20: relays messages in the answer to a notification, also large ones and those of a stream', async (t) => {
+t.test('relays messages in the answer to a notification, also large ones and those of a stream', async (t) => {
   const told = (text: string) =>
     JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: text } })
   const large = 'x'.repeat(LARGE)
@@ -594,7 +594,7 @@ t.test(
   },
 )
 
-t.test('R20: relays a stream that answers a notification and stays open without a message', async (t) => {
+t.test('relays a stream that answers a notification and stays open without a message', async (t) => {
   const late = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
   const open: ServerResponse[] = []
   const { url } = await betweenLegacy(t, ({ message }, response) => {
@@ -612,7 +612,7 @@ t.test('R20: relays a stream that answers a notification and stays open without 
   t.equal(stream.text, `: hello\n\ndata: ${late}\n\n`)
 })
 
-t.test('R20: relays the answer to a batch with a request, unless it is not JSON', async (t) => {
+t.test('relays the answer to a batch with a request, unless it is not JSON', async (t) => {
   let [type, body] = ['application/json', 'null']
   const { toLegacy } = await betweenBoth(t, (_arrival, response) =>
     response.writeHead(200, { 'content-type': type }).end(body),
@@ -673,7 +673,7 @@ t.test(
   },
 )
 
-t.test('114 removes what `Connection` of an answer names, as its own', async (t) => {
+t.test('removes what `Connection` of an answer names, as its own', async (t) => {
   const { url } = await betweenModern(t, (_arrival, response) =>
     sendText(response, '{"jsonrpc":"2.0","id":1,"result":{}}', {
       connection: 'keep-alive, x-hop, content-type',

@@ -68,7 +68,7 @@ function register(server: McpServer, boot: number): void {
   else server.registerPrompt('old', {}, () => ({ messages: [] }))
 }
 
-t.test('11.1 an SDK client on stdio continues when its HTTP server is restarted', async (t) => {
+t.test('an SDK client on stdio continues when its HTTP server is restarted', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { client, call, heard, ended } = await connect(t, server.url)
   await client.setLoggingLevel('warning')
@@ -97,7 +97,7 @@ t.test('11.1 an SDK client on stdio continues when its HTTP server is restarted'
   t.notOk(ended())
 })
 
-t.test('11.1 a client hears of changes after a restart without a request', async (t) => {
+t.test('a client hears of changes after a restart without a request', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { client, heard } = await connect(t, server.url)
   await client.listPrompts()
@@ -109,7 +109,7 @@ t.test('11.1 a client hears of changes after a restart without a request', async
   await until(() => heard.includes('tools'), 'what changes after it')
 })
 
-t.test('11.1 each call, and ping, says that the server is still down, and the next one tries again', async (t) => {
+t.test('each call, and ping, says that the server is still down, and the next one tries again', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { client, call, ended } = await connect(t, server.url)
   await call('count')
@@ -125,7 +125,7 @@ t.test('11.1 each call, and ping, says that the server is still down, and the ne
   t.notOk(ended())
 })
 
-t.test('11.1 a call with an unknown outcome says so, and is not repeated', async (t) => {
+t.test('a call with an unknown outcome says so, and is not repeated', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { client, call } = await connect(t, server.url)
   const hanging = client.callTool({ name: 'hang', arguments: {} })
@@ -140,7 +140,7 @@ t.test('11.1 a call with an unknown outcome says so, and is not repeated', async
   )
 })
 
-t.test('11.1 calls that lose the session at the same time share one new session', async (t) => {
+t.test('calls that lose the session at the same time share one new session', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { call } = await connect(t, server.url)
   await call('count')
@@ -153,7 +153,7 @@ t.test('11.1 calls that lose the session at the same time share one new session'
   t.equal(server.got('initialize').length, 1)
 })
 
-t.test('11.1 questions of a lost session are withdrawn, and not mixed up with those of the new one', async (t) => {
+t.test('questions of a lost session are withdrawn, and not mixed up with those of the new one', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { client, call } = await connect(t, server.url, { elicitation: {} })
   const asked: { message: string; signal: AbortSignal; answer: (result: ElicitResult) => void }[] = []
@@ -201,7 +201,7 @@ async function shakeHands(pipe: Pipe, revision = '2025-11-25'): Promise<void> {
 const echo = { name: 'echo', arguments: { x: 1 } }
 const echoed = { result: { structuredContent: { x: 1 } } }
 
-t.test('11.1 a client on stdio continues when its program is killed between calls', async (t) => {
+t.test('a client on stdio continues when its program is killed between calls', async (t) => {
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   await shakeHands(pipe)
@@ -221,7 +221,7 @@ t.test('11.1 a client on stdio continues when its program is killed between call
   t.equal(program.pids().length, 2)
 })
 
-t.test('11.1 a client on stdio gets an error when its program is killed in mid-call, and continues', async (t) => {
+t.test('a client on stdio gets an error when its program is killed in mid-call, and continues', async (t) => {
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   await shakeHands(pipe)
@@ -234,7 +234,7 @@ t.test('11.1 a client on stdio gets an error when its program is killed in mid-c
   t.equal(waits.length, 1, 'it was not repeated')
 })
 
-t.test('11.1 a program that crashes repeatedly is restarted once for each crash', async (t) => {
+t.test('a program that crashes repeatedly is restarted once for each crash', async (t) => {
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   await shakeHands(pipe)
@@ -245,25 +245,22 @@ t.test('11.1 a program that crashes repeatedly is restarted once for each crash'
   t.equal(program.pids().length, 4)
 })
 
-t.test(
-  '11.1 a client over HTTP+SSE keeps its stream when the server is restarted, or its program killed',
-  async (t) => {
-    const http = await RestartingServer.start(t, register)
-    const front = await startBridge(t, { url: http.url })
-    const client = await SseClient.open(front.url, '2025-11-25')
-    const count = { name: 'count', arguments: {} }
-    t.match(await client.request('tools/call', count), { result: { content: [{ text: '1.1' }] } })
-    await http.restart()
-    t.match(await client.request('tools/call', count), { result: { content: [{ text: /^2\./ }] } })
+t.test('a client over HTTP+SSE keeps its stream when the server is restarted, or its program killed', async (t) => {
+  const http = await RestartingServer.start(t, register)
+  const front = await startBridge(t, { url: http.url })
+  const client = await SseClient.open(front.url, '2025-11-25')
+  const count = { name: 'count', arguments: {} }
+  t.match(await client.request('tools/call', count), { result: { content: [{ text: '1.1' }] } })
+  await http.restart()
+  t.match(await client.request('tools/call', count), { result: { content: [{ text: /^2\./ }] } })
 
-    const program = legacyStdio(t)
-    const other = await SseClient.open((await startBridge(t, program.server)).url, '2025-11-25')
-    t.match(await other.request('tools/call', { name: 'crash' }), { error: { data: { outcome: 'unknown' } } })
-    t.match(await other.request('tools/call', echo), echoed)
-  },
-)
+  const program = legacyStdio(t)
+  const other = await SseClient.open((await startBridge(t, program.server)).url, '2025-11-25')
+  t.match(await other.request('tools/call', { name: 'crash' }), { error: { data: { outcome: 'unknown' } } })
+  t.match(await other.request('tools/call', echo), echoed)
+})
 
-t.test('11.1 a client on stdio continues when the stream of its HTTP+SSE server breaks', async (t) => {
+t.test('a client on stdio continues when the stream of its HTTP+SSE server breaks', async (t) => {
   const sse = await LegacySse.start(t)
   const pipe = openPipe(t, { url: sse.url, transport: 'sse' })
   await shakeHands(pipe)
@@ -274,7 +271,7 @@ t.test('11.1 a client on stdio continues when the stream of its HTTP+SSE server 
   t.equal(opened(), before + 1)
 })
 
-t.test('11.1 refuses another revision with the reason, and logs other differences', async (t) => {
+t.test('refuses another revision with the reason, and logs other differences', async (t) => {
   let forgotten = ''
   const now = { revision: '2025-06-18', capabilities: { tools: {} } }
   const server = await LegacyHttp.start(t, {
@@ -307,7 +304,7 @@ t.test('11.1 refuses another revision with the reason, and logs other difference
   t.same(told?.['changed'], ['prompts'])
 })
 
-t.test('11.1 a session that is lost again before the call is sent is reported', async (t) => {
+t.test('a session that is lost again before the call is sent is reported', async (t) => {
   let forgets = false
   const server = await LegacyHttp.start(t, {
     sessions: true,
@@ -328,7 +325,7 @@ t.test('11.1 a session that is lost again before the call is sent is reported', 
   t.match(await askOn(pipe, 'tools/call', echo), echoed)
 })
 
-t.test('11.1 over Streamable HTTP the client gets 404, and opens another session itself', async (t) => {
+t.test('over Streamable HTTP the client gets 404, and opens another session itself', async (t) => {
   const http = await RestartingServer.start(t, register)
   const relayed = await LegacyClient.open((await startBridge(t, { url: http.url })).url)
   await http.restart()

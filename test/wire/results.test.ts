@@ -31,7 +31,7 @@ t.test('results have the members that modern clients require', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
 
-  t.test('45 every result is marked complete, names its server, and matches the schema', async (t) => {
+  t.test('every result is marked complete, names its server, and matches the schema', async (t) => {
     for (const [method, params, definition] of METHODS) {
       const { status, message } = await call(url, method, params)
       t.equal(status, 200, method)
@@ -45,7 +45,7 @@ t.test('results have the members that modern clients require', async (t) => {
     }
   })
 
-  t.test('46 the six cacheable results have hints, the others none', async (t) => {
+  t.test('the six cacheable results have hints, the others none', async (t) => {
     for (const [method, params] of METHODS) {
       const { message } = await call(url, method, params)
       const cacheable = method.endsWith('list') || method === 'server/discover' || method === 'resources/read'
@@ -56,14 +56,14 @@ t.test('results have the members that modern clients require', async (t) => {
     t.match(second.message.result, { ttlMs: 0, cacheScope: 'private' }, 'on further pages as well')
   })
 
-  t.test('47 tools have no execution, and an object as their schema', async (t) => {
+  t.test('tools have no execution, and an object as their schema', async (t) => {
     const { message } = await call(url, 'tools/list')
     const tools = message.result?.['tools'] as { name: string; execution?: unknown; inputSchema: { type: string } }[]
     t.ok(tools.every((tool) => !('execution' in tool) && tool.inputSchema.type === 'object'))
     t.ok(tools.some(({ name }) => name === 'crash') && tools.some(({ name }) => name === 'untyped'))
   })
 
-  t.test('53 unknown things have the errors of the revision', async (t) => {
+  t.test('unknown things have the errors of the revision', async (t) => {
     const answer = await call(url, 'resources/read', { uri: 'test://missing' })
     error(t, answer, 200, { code: -32602, message: 'Resource not found', data: { uri: 'test://missing' } })
     const url42 = { code: -32042, message: 'm', data: { elicitations: [] } }
@@ -73,14 +73,14 @@ t.test('results have the members that modern clients require', async (t) => {
     })
   })
 
-  t.test('54 reserved codes do not pass, those of applications do', async (t) => {
+  t.test('reserved codes do not pass, those of applications do', async (t) => {
     const failing = (code: number) =>
       call(url, 'tools/call', { name: 'fail', arguments: { error: { code, message: 'm' } } })
     error(t, await failing(-32099), 200, { code: -32603, data: { upstreamCode: -32099 } })
     for (const code of [4711, -31000, -32001, -32602, -32603]) error(t, await failing(code), 200, { code })
   })
 
-  t.test('55 every error has the id of its request, byte for byte', async (t) => {
+  t.test('every error has the id of its request, byte for byte', async (t) => {
     for (const id of ['0', '""', '"7"', '7', '9007199254740993', '-1', '"\\u00e9"']) {
       const requests: [method: string, params: Record<string, unknown>][] = [
         ['tools/call', { name: 'fail', arguments: { error: { code: 1, message: 'm' } } }],
@@ -100,7 +100,7 @@ t.test('results have the members that modern clients require', async (t) => {
     error(t, await call(url, 'tools/call', { name: 'no such tool', arguments: {} }), 200, { code: -32602 })
   })
 
-  t.test('83 cursors pass unchanged, also an empty one, and lists keep their order', async (t) => {
+  t.test('cursors pass unchanged, also an empty one, and lists keep their order', async (t) => {
     for (const cursor of ['', 'a b', '"]}', 'é']) {
       await call(url, 'resources/list', { cursor })
       t.equal((legacy.of('resources/list').at(-1)?.message['params'] as { cursor: string }).cursor, cursor)
@@ -110,14 +110,14 @@ t.test('results have the members that modern clients require', async (t) => {
   })
 })
 
-t.test('44 does not declare capabilities that it cannot carry', async (t) => {
+t.test('does not declare capabilities that it cannot carry', async (t) => {
   const legacy = await LegacyHttp.start(t, { get: 405 })
   const { url } = await startBridge(t, { url: legacy.url })
   const { message } = await call(url, 'server/discover')
   t.notMatch(JSON.stringify(message.result?.['capabilities']), /listChanged|subscribe/)
 })
 
-t.test('48 a method of a capability that the server lacks is not found, and the server gets nothing', async (t) => {
+t.test('a method of a capability that the server lacks is not found, and the server gets nothing', async (t) => {
   const legacy = await LegacyHttp.start(t, { capabilities: { tools: {} } })
   const { url } = await startBridge(t, { url: legacy.url })
   for (const method of ['prompts/list', 'resources/list', 'completion/complete']) {
@@ -134,7 +134,7 @@ t.test('checks headers against the body', async (t) => {
   const mirrored = (args: Record<string, unknown>, headers: CallOptions['headers'] = {}) =>
     call(url, 'tools/call', { name: 'mirrored', arguments: args }, { headers })
 
-  t.test('49 a header that is missing or wrong is a mismatch', async (t) => {
+  t.test('a header that is missing or wrong is a mismatch', async (t) => {
     const cases: [method: string, params: Record<string, unknown>, headers: CallOptions['headers']][] = [
       ['tools/list', {}, { 'mcp-method': undefined }],
       ['tools/list', {}, { 'mcp-method': 'tools/call' }],
@@ -158,14 +158,14 @@ t.test('checks headers against the body', async (t) => {
     t.equal(legacy.received.length, before, 'and the server hears nothing')
   })
 
-  t.test('50 decodes a name in Base64, strictly', async (t) => {
+  t.test('decodes a name in Base64, strictly', async (t) => {
     const named = (header: string) => call(url, 'prompts/get', { name: '日本' }, { headers: { 'mcp-name': header } })
     t.equal((await named('=?base64?5pel5pys?=')).status, 200)
     error(t, await named('=?base64?5pel5pys=?='), 400, { code: -32020 })
     error(t, await named('=?base64?5pel_pys?='), 400, { code: -32020 })
   })
 
-  t.test('51 space around a value and the case of a name do not matter, the case of a value does', async (t) => {
+  t.test('space around a value and the case of a name do not matter, the case of a value does', async (t) => {
     const headers = {
       'mcp-method': undefined,
       'MCP-METHOD': ' \ttools/list ',
@@ -175,7 +175,7 @@ t.test('checks headers against the body', async (t) => {
     t.equal((await call(url, 'tools/list', {}, { headers })).status, 200)
   })
 
-  t.test('52 mirrored parameters must match, by their type', async (t) => {
+  t.test('mirrored parameters must match, by their type', async (t) => {
     t.equal((await mirrored({ count: 42 }, { 'mcp-param-count': '42.0' })).status, 200, 'accepted')
     error(t, await mirrored({ count: 42 }, { 'mcp-param-count': '43' }), 400, { code: -32020 })
     error(t, await mirrored({ region: 'eu' }), 400, { code: -32020 })

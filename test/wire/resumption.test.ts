@@ -21,7 +21,7 @@ async function start(t: Test) {
 const progress = (value: number) => ({ tell: { method: 'notifications/progress', params: { progress: value } } })
 const token = { meta: { progressToken: 't' } }
 
-t.test('87 resumes a stream that a server closes, after its retry time, and the client sees one reply', async (t) => {
+t.test('resumes a stream that a server closes, after its retry time, and the client sees one reply', async (t) => {
   const { steps, resumed, legacy } = await start(t)
   const started = Date.now()
   const answer = await steps([progress(1), { leave: 500 }, progress(2), { wait: 50 }, progress(3)], {}, token)
@@ -37,7 +37,7 @@ t.test('87 resumes a stream that a server closes, after its retry time, and the 
   t.equal(legacy.of('tools/call').length, 1)
 })
 
-t.test('87 a server may close a stream any number of times without a message', async (t) => {
+t.test('a server may close a stream any number of times without a message', async (t) => {
   const { steps, resumed, legacy, signal } = await start(t)
   const answering = steps([{ leave: 100 }, { wait: 'once' }, { leave: 100 }, { wait: 'twice' }])
   await until(() => resumed.length === 1, 'the stream being taken up')
@@ -51,7 +51,7 @@ t.test('87 a server may close a stream any number of times without a message', a
   t.equal(legacy.of('tools/call').filter(({ body }) => body.includes('"steps"')).length, 1)
 })
 
-t.test('87 a question on a resumed stream belongs to its call', async (t) => {
+t.test('a question on a resumed stream belongs to its call', async (t) => {
   const { steps, again, legacy } = await start(t)
   const first = await steps([{ leave: 100 }, { ask: [NAME] }, { wait: 100 }])
   t.match(first.message.result, { resultType: 'input_required' })

@@ -45,7 +45,7 @@ const REFUSALS: [what: string, status: number, type: string, body: (id: unknown)
 
 for (const [what, ...refusal] of REFUSALS)
   for (const known of ['2025-06-18', '2024-11-05'])
-    t.test(`R20: offers ${known} to a server that knows only that and answers others with ${what}`, async (t) => {
+    t.test(`offers ${known} to a server that knows only that and answers others with ${what}`, async (t) => {
       const plan = { revision: known, override: knowsOnly(known, ...refusal) }
       for (const server of [await LegacyHttp.start(t, plan), await LegacySse.start(t, plan)]) {
         const { url } = await startBridge(t, { url: server.url })
@@ -59,7 +59,7 @@ for (const [what, ...refusal] of REFUSALS)
       }
     })
 
-t.test('R20: a legacy client on stdio gets a session with an older revision', async (t) => {
+t.test('a legacy client on stdio gets a session with an older revision', async (t) => {
   const override = knowsOnly('2025-06-18', 400, 'text/plain', TEXT)
   const server = await LegacyHttp.start(t, { revision: '2025-06-18', override })
   const pipe = openPipe(t, { url: server.url })
@@ -68,7 +68,7 @@ t.test('R20: a legacy client on stdio gets a session with an older revision', as
   t.match(pipe.messages()[0], { result: { protocolVersion: '2025-06-18' } })
 })
 
-t.test('R20: reports the words of a server that refuses every revision', async (t) => {
+t.test('reports the words of a server that refuses every revision', async (t) => {
   const server = await LegacyHttp.start(t, { override: knowsOnly('', 400, 'text/plain', () => 'No such tenant') })
   const { url } = await startBridge(t, { url: server.url })
   const { message, status } = await call(url, 'tools/list')
@@ -108,7 +108,7 @@ const LATER_ONLY: [what: string, answers: Record<string, Json>][] = [
 const SAYS = /speaks only 2027-03-01, .* up to 2026-07-28: update mcp-bridge/
 
 for (const [what, answers] of LATER_ONLY)
-  t.test(`R19: reports the later revision that a server names alone ${what}`, async (t) => {
+  t.test(`reports the later revision that a server names alone ${what}`, async (t) => {
     const later = await startLater(t, answers)
     const { url } = await startBridge(t, { url: later.url })
     const modern = await call(url, 'tools/list')
@@ -123,7 +123,7 @@ for (const [what, answers] of LATER_ONLY)
     }
   })
 
-t.test('R19: a program that names only later revisions ends, and gets no initialize', async (t) => {
+t.test('a program that names only later revisions ends, and gets no initialize', async (t) => {
   const script = `require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
     const { id, method } = JSON.parse(line)
     const result = { supportedVersions: ['DRAFT-2027-v1', '2027-03-01'] }
@@ -135,7 +135,7 @@ t.test('R19: a program that names only later revisions ends, and gets no initial
   t.match(message.error?.message, /speaks only DRAFT-2027-v1, 2027-03-01/)
 })
 
-t.test('R19: uses a known revision that a server also names', async (t) => {
+t.test('uses a known revision that a server also names', async (t) => {
   const { url } = await startBridge(t, {
     url: (
       await LegacyHttp.start(t, {

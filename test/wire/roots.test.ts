@@ -21,7 +21,7 @@ const declaring = (capabilities: object) => ({ meta: { [CAPABILITIES]: capabilit
 const greet = [{ ...ROOTS, id: 'early' }]
 
 for (const way of WAYS) {
-  t.test(`79 a question ${way} right after the handshake is asked in the first tool call`, async (t) => {
+  t.test(`a question ${way} right after the handshake is asked in the first tool call`, async (t) => {
     const { steps, call, again, answers, order, asker } = await start(t, way, { greet })
     await call('tools/list', {})
     await call('completion/complete', { ref: { type: 'ref/prompt', name: 'x' }, argument: { name: 'x', value: '' } })
@@ -41,7 +41,7 @@ for (const way of WAYS) {
     t.same((await again(next, all(next, { roots: [] }))).said, [{ roots: [] }])
   })
 
-  t.test(`79 a client without roots is not asked for them, and the server is told so ${way}`, async (t) => {
+  t.test(`a client without roots is not asked for them, and the server is told so ${way}`, async (t) => {
     const { steps, answers, declared } = await start(t, way, { greet })
     const first = await steps([], {}, declaring({ elicitation: {} }))
     t.match(first.message.result, { resultType: 'complete' })

@@ -19,7 +19,7 @@ const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId'
 const progressOf = ({ messages }: Answer) =>
   messages.flatMap(({ method, params }) => (method === 'notifications/progress' ? [params as Json] : []))
 
-t.test('115 two clients with one id and one token at a server on a pipe each get their own', async (t) => {
+t.test('two clients with one id and one token at a server on a pipe each get their own', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   // A call that waits for a program to start gets progress about that.
@@ -51,7 +51,7 @@ t.test('115 two clients with one id and one token at a server on a pipe each get
   t.same(modern.violations(), [])
 })
 
-t.test('115 two subscriptions with one id at a server on a pipe are separate, each under its own id', async (t) => {
+t.test('two subscriptions with one id at a server on a pipe are separate, each under its own id', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   const listen = (id: unknown, uri: string) => {
@@ -89,7 +89,7 @@ t.test('115 two subscriptions with one id at a server on a pipe are separate, ea
   t.same(modern.violations(), [])
 })
 
-t.test('115 the bridge checks headers, because the server sees none', async (t) => {
+t.test('the bridge checks headers, because the server sees none', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   await call(url, 'tools/list')
@@ -114,7 +114,7 @@ t.test('115 the bridge checks headers, because the server sees none', async (t) 
   t.equal(await status('tools/call', { name: 'task' }), 400, 'a missing capability')
 })
 
-t.test('115 the bridge checks mirrored arguments, too', async (t) => {
+t.test('the bridge checks mirrored arguments, too', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   const mirrored = (args: Json, headers: Record<string, string>) =>
@@ -134,26 +134,23 @@ t.test('115 the bridge checks mirrored arguments, too', async (t) => {
   t.equal((await mirrored({ region: null }, {})).status, 200)
 })
 
-t.test(
-  '115 disconnecting from a call at a server on a pipe cancels it, with the id that the server knows',
-  async (t) => {
-    const modern = modernStdio(t)
-    const { url } = await startBridge(t, modern.server)
-    const leaving = new AbortController()
-    const gone = t.rejects(
-      call(url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } }, { id: 'x', signal: leaving.signal }),
-    )
-    const sent = () => modern.messages().find(({ method }) => method === 'tools/call')
-    await until(() => sent() !== undefined)
-    leaving.abort()
-    await gone
-    await until(() => modern.cancelled().length === 1)
-    t.same(modern.cancelled(), [sent()?.['id']])
-    t.same(modern.violations(), [])
-  },
-)
+t.test('disconnecting from a call at a server on a pipe cancels it, with the id that the server knows', async (t) => {
+  const modern = modernStdio(t)
+  const { url } = await startBridge(t, modern.server)
+  const leaving = new AbortController()
+  const gone = t.rejects(
+    call(url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } }, { id: 'x', signal: leaving.signal }),
+  )
+  const sent = () => modern.messages().find(({ method }) => method === 'tools/call')
+  await until(() => sent() !== undefined)
+  leaving.abort()
+  await gone
+  await until(() => modern.cancelled().length === 1)
+  t.same(modern.cancelled(), [sent()?.['id']])
+  t.same(modern.violations(), [])
+})
 
-t.test('115 reports the death of a server on a pipe in-band, and restarts it', async (t) => {
+t.test('reports the death of a server on a pipe in-band, and restarts it', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   t.equal((await call(url, 'tools/list')).status, 200)
@@ -162,25 +159,22 @@ t.test('115 reports the death of a server on a pipe in-band, and restarts it', a
   t.equal(modern.pids().length, 2)
 })
 
-t.test(
-  '115 log messages on a pipe go to the one call that wants them, and to nobody if it could be several',
-  async (t) => {
-    const modern = modernStdio(t)
-    const { url } = await startBridge(t, modern.server)
-    const levels = ({ messages }: Answer) =>
-      messages.flatMap(({ method, params }) => (method === 'notifications/message' ? [(params as Json)['level']] : []))
-    const log = (meta: Json, args: Json = {}) => call(url, 'tools/call', { name: 'log', arguments: args }, { meta })
-    t.same(levels(await log({ [LOG_LEVEL]: 'warning' })), ['warning', 'error'])
-    t.same(levels(await log({})), [])
-    const both = await Promise.all([
-      log({ [LOG_LEVEL]: 'debug' }, { ms: 200 }),
-      call(url, 'tools/call', { name: 'wait', arguments: { ms: 200 } }, { meta: { [LOG_LEVEL]: 'debug' } }),
-    ])
-    t.same(levels(both[1]), [], 'what could be another’s')
-  },
-)
+t.test('log messages on a pipe go to the one call that wants them, and to nobody if it could be several', async (t) => {
+  const modern = modernStdio(t)
+  const { url } = await startBridge(t, modern.server)
+  const levels = ({ messages }: Answer) =>
+    messages.flatMap(({ method, params }) => (method === 'notifications/message' ? [(params as Json)['level']] : []))
+  const log = (meta: Json, args: Json = {}) => call(url, 'tools/call', { name: 'log', arguments: args }, { meta })
+  t.same(levels(await log({ [LOG_LEVEL]: 'warning' })), ['warning', 'error'])
+  t.same(levels(await log({})), [])
+  const both = await Promise.all([
+    log({ [LOG_LEVEL]: 'debug' }, { ms: 200 }),
+    call(url, 'tools/call', { name: 'wait', arguments: { ms: 200 } }, { meta: { [LOG_LEVEL]: 'debug' } }),
+  ])
+  t.same(levels(both[1]), [], 'what could be another’s')
+})
 
-t.test('116 a cancellation on the pipe closes the request at an HTTP server, and is not posted', async (t) => {
+t.test('a cancellation on the pipe closes the request at an HTTP server, and is not posted', async (t) => {
   const modern = await ModernHttp.start(t)
   const pipe = openPipe(t, { url: modern.url })
   const request = (id: unknown) => {
@@ -200,7 +194,7 @@ t.test('116 a cancellation on the pipe closes the request at an HTTP server, and
   t.same(modern.violations(), [])
 })
 
-t.test('116 on a pipe the bridge mirrors arguments, and drops tools with invalid annotations', async (t) => {
+t.test('on a pipe the bridge mirrors arguments, and drops tools with invalid annotations', async (t) => {
   const modern = await ModernHttp.start(t)
   const pipe = openPipe(t, { url: modern.url })
   const pages = [
@@ -223,7 +217,7 @@ t.test('116 on a pipe the bridge mirrors arguments, and drops tools with invalid
   t.same(modern.violations(), [])
 })
 
-t.test('116 a client over HTTP gets every tool, and drops invalid ones itself', async (t) => {
+t.test('a client over HTTP gets every tool, and drops invalid ones itself', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, bridge } = await startBridge(t, { url: modern.url })
   await bridge.server.warmUp()
@@ -231,7 +225,7 @@ t.test('116 a client over HTTP gets every tool, and drops invalid ones itself', 
   t.ok((result?.['tools'] as { name: string }[]).some(({ name }) => name === 'badly-mirrored'))
 })
 
-t.test("116 a subscription on the pipe is reported under the client's own id", async (t) => {
+t.test("a subscription on the pipe is reported under the client's own id", async (t) => {
   const modern = await ModernHttp.start(t)
   const pipe = openPipe(t, { url: modern.url })
   const params = { notifications: { toolsListChanged: true }, _meta: envelope() }
@@ -266,7 +260,7 @@ const OLD: Record<string, (t: Test) => Promise<{ server: object; heard(): Json[]
 
 for (const [transport, start] of Object.entries(OLD)) {
   t.test(
-    `118 an old server over ${transport} and a new client agree on the old revision, and nothing is changed`,
+    `an old server over ${transport} and a new client agree on the old revision, and nothing is changed`,
     async (t) => {
       const { server, heard } = await start(t)
       const { url } = await startBridge(t, server)
@@ -312,7 +306,7 @@ for (const [transport, start] of Object.entries(OLD)) {
   )
 }
 
-t.test('118 a session with a program has its questions and its messages, each on one stream', async (t) => {
+t.test('a session with a program has its questions and its messages, each on one stream', async (t) => {
   const legacy = legacyStdio(t)
   const { url } = await startBridge(t, legacy.server)
   const [first, second] = [await LegacyClient.open(url), await LegacyClient.open(url)]
@@ -337,7 +331,7 @@ t.test('118 a session with a program has its questions and its messages, each on
   t.equal((await second.request('ping')).status, 200)
 })
 
-t.test('118 a cancelled call ends its resumable stream with the same error as a translated one', async (t) => {
+t.test('a cancelled call ends its resumable stream with the same error as a translated one', async (t) => {
   const { url } = await startBridge(t, legacyStdio(t).server)
   const client = await LegacyClient.open(url)
   const streaming = await client.stream('tools/call', progressing, { id: 'a' })
@@ -347,7 +341,7 @@ t.test('118 a cancelled call ends its resumable stream with the same error as a 
   t.match(streaming.answer('a'), { error: { code: -32603, message: 'Request cancelled' } })
 })
 
-t.test('118 a program that dies ends its sessions, and clients are told', async (t) => {
+t.test('a program that dies ends its sessions, and clients are told', async (t) => {
   const legacy = legacyStdio(t)
   const { url } = await startBridge(t, legacy.server)
   const client = await LegacyClient.open(url)

@@ -7,7 +7,7 @@ import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { CAPABILITIES, call, envelope, headersFor, LOG_LEVEL, post } from '../support/modern.js'
 
-t.test('34 a server gets initialize, then initialized, then the first request, with ids from 1', async (t) => {
+t.test('a server gets initialize, then initialized, then the first request, with ids from 1', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
   await call(url, 'tools/list')
@@ -22,7 +22,7 @@ t.test('34 a server gets initialize, then initialized, then the first request, w
   for (const { message } of http.received) if ('id' in message) t.ok(Number(message['id']) >= 1)
 })
 
-t.test('38 the session begins with the answer to initialize, also if that is an event', async (t) => {
+t.test('the session begins with the answer to initialize, also if that is an event', async (t) => {
   const http = await LegacyHttp.start(t, { streams: true })
   const { url } = await startBridge(t, { url: http.url })
   t.equal((await call(url, 'tools/list')).status, 200)
@@ -52,7 +52,7 @@ t.test('refuses a server with an unknown revision, and ends its session', async 
   t.equal(http.received.at(-1)?.method, 'DELETE')
 })
 
-t.test('R9: refuses an answer to initialize without a revision in valid JSON', async (t) => {
+t.test('refuses an answer to initialize without a revision in valid JSON', async (t) => {
   const versions: [name: string, members: object, offered: unknown][] = [
     ['absent', {}, null],
     ['null', { protocolVersion: null }, null],
@@ -75,7 +75,7 @@ t.test('R9: refuses an answer to initialize without a revision in valid JSON', a
   }
 })
 
-t.test('37 nothing of the envelope reaches the server, and everything else does', async (t) => {
+t.test('nothing of the envelope reaches the server, and everything else does', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
   const meta = {
@@ -93,7 +93,7 @@ t.test('37 nothing of the envelope reaches the server, and everything else does'
   t.type(progressToken, 'number')
 })
 
-t.test('38 after the handshake every request has the version and the session, and no modern header', async (t) => {
+t.test('after the handshake every request has the version and the session, and no modern header', async (t) => {
   const http = await LegacyHttp.start(t, { revision: '2025-06-18' })
   const { url } = await startBridge(t, { url: http.url, headers: { 'X-Api-Key': 'k' } })
   await call(url, 'tools/call', { name: 'echo', arguments: {} })
@@ -109,7 +109,7 @@ t.test('38 after the handshake every request has the version and the session, an
   }
 })
 
-t.test('39 principals and capability sets share no session', async (t) => {
+t.test('principals and capability sets share no session', async (t) => {
   const http = await LegacyHttp.start(t)
   const { bridge } = createBridge(t, { url: http.url })
   const ask = async (principal: string, capabilities: string) => {
@@ -170,7 +170,7 @@ t.test(
   },
 )
 
-t.test('40 reopens a session that the server has forgotten, and repeats the call once', async (t) => {
+t.test('reopens a session that the server has forgotten, and repeats the call once', async (t) => {
   const goneIn: [name: string, status: number, body: object | undefined][] = [
     ['404', 404, undefined],
     ['404 with an error', 404, { jsonrpc: '2.0', id: null, error: { code: -32001, message: 'Session not found' } }],
@@ -208,7 +208,7 @@ t.test('40 reopens a session that the server has forgotten, and repeats the call
   }
 })
 
-t.test('41 does not repeat a call that may have been executed', async (t) => {
+t.test('does not repeat a call that may have been executed', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
   await call(url, 'prompts/list')
@@ -224,7 +224,7 @@ t.test('41 does not repeat a call that may have been executed', async (t) => {
   t.equal(stdio.messages().filter(({ method }) => method === 'tools/call').length, 1)
 })
 
-t.test('41 repeats a call that only reads, once', async (t) => {
+t.test('repeats a call that only reads, once', async (t) => {
   let cuts = 1
   const http = await LegacyHttp.start(t, {
     override: ({ message }, response) => {
@@ -247,7 +247,7 @@ t.test('41 repeats a call that only reads, once', async (t) => {
   t.equal(http.of('prompts/list').length, 4)
 })
 
-t.test('42 restores the log level of a lost session before the next request', async (t) => {
+t.test('restores the log level of a lost session before the next request', async (t) => {
   let forget = false
   const http = await LegacyHttp.start(t, {
     override: ({ headers }, response) => {

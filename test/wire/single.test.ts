@@ -28,7 +28,7 @@ async function callAsAlice(t: Test, url: string): Promise<void> {
   }
 }
 
-t.test('R13: with "process": "single", all clients of a principal share one process of a legacy program', async (t) => {
+t.test('with "process": "single", all clients of a principal share one process of a legacy program', async (t) => {
   const stdio = legacyStdio(t)
   const { url } = await startBridge(t, { ...stdio.server, ...SINGLE }, { auth: { tokens: TOKENS } })
   await callAsAlice(t, url)
@@ -41,7 +41,7 @@ t.test('R13: with "process": "single", all clients of a principal share one proc
   t.ok(usual.pids().length > 1, 'by default they have several')
 })
 
-t.test('R13: with "session": "shared" as well, all principals share one process', async (t) => {
+t.test('with "session": "shared" as well, all principals share one process', async (t) => {
   const stdio = legacyStdio(t)
   const server = { ...stdio.server, ...SINGLE, session: 'shared' }
   const { url } = await startBridge(t, server, { auth: { tokens: TOKENS } })
@@ -50,7 +50,7 @@ t.test('R13: with "session": "shared" as well, all principals share one process'
   t.equal(stdio.pids().length, 1)
 })
 
-t.test('R13: clients of a server at an address share a session', async (t) => {
+t.test('clients of a server at an address share a session', async (t) => {
   const server = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: server.url, ...SINGLE }, { auth: { tokens: TOKENS } })
   await callAsAlice(t, url)
@@ -60,7 +60,7 @@ t.test('R13: clients of a server at an address share a session', async (t) => {
   t.equal(sessions(), 2, 'another principal has another session')
 })
 
-t.test('R13: clients of a modern program share a process, whether or not they request its logs', async (t) => {
+t.test('clients of a modern program share a process, whether or not they request its logs', async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, { ...stdio.server, ...SINGLE }, { auth: { tokens: TOKENS } })
   const headers = bearer('alice')
@@ -69,7 +69,7 @@ t.test('R13: clients of a modern program share a process, whether or not they re
   t.equal(new Set(stdio.pids()).size, 1)
 })
 
-t.test('R13: such a program asks none of its clients', async (t) => {
+t.test('such a program asks none of its clients', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const { url } = await startBridge(t, { ...asker.server, ...SINGLE })
   const round = await talk(url, asker).steps([{ ask: [NAME] }])
@@ -77,7 +77,7 @@ t.test('R13: such a program asks none of its clients', async (t) => {
   t.same(all(round, {}), {})
 })
 
-t.test('R13: "single" excludes a session for each request', (t) => {
+t.test('"single" excludes a session for each request', (t) => {
   const settings = { mcpServers: { a: { command: 'x', ...SINGLE, session: 'per-request' } } }
   const read = () => parseSettings(settings, { env: {}, read: () => '' })
   t.throws(read, { issues: [{ path: 'mcpServers.a.process', message: /single.*per-request/ }] } as unknown as Error)

@@ -51,7 +51,7 @@ function isOneProcess(t: Test, { pids, messages }: Transcript): void {
 
 const LIST = JSON.stringify({ jsonrpc: '2.0', id: 'list', method: 'tools/list' })
 
-t.test('N5: waits for a program that writes while it starts, in one process', async (t) => {
+t.test('waits for a program that writes while it starts, in one process', async (t) => {
   type Begun = { log: Started['log']; answer: Promise<unknown> }
   const clients: [string, (t: Test, server: object) => Promise<Begun>][] = [
     [
@@ -99,7 +99,7 @@ t.test('N5: waits for a program that writes while it starts, in one process', as
     })
 })
 
-t.test('N5: waits for a modern program at its second start, too', async (t) => {
+t.test('waits for a modern program at its second start, too', async (t) => {
   const { startFile, open, close } = gate(t)
   const program = modernStdio(t, { startFile, writes: 'downloading\n' })
   const passTime = passer(t)
@@ -117,7 +117,7 @@ t.test('N5: waits for a modern program at its second start, too', async (t) => {
   t.equal(program.pids().length, 2)
 })
 
-t.test('N5: a silent program ends after timeouts.initialize, which the message names', async (t) => {
+t.test('a silent program ends after timeouts.initialize, which the message names', async (t) => {
   const { startFile } = gate(t)
   const { server } = legacyStdio(t, { startFile })
   const time = holdTimers(t, INITIALIZE)
@@ -134,7 +134,7 @@ t.test('N5: a silent program ends after timeouts.initialize, which the message n
 })
 
 t.test(
-  'N5: a program that writes without end ends after timeouts.start, and waiting calls start no other one',
+  'a program that writes without end ends after timeouts.start, and waiting calls start no other one',
   async (t) => {
     const { startFile } = gate(t)
     const program = legacyStdio(t, { startFile, writes: 'downloading\n' })
@@ -151,7 +151,7 @@ t.test(
   },
 )
 
-t.test('N5: waits for programs that download others, even if they are silent', async (t) => {
+t.test('waits for programs that download others, even if they are silent', async (t) => {
   const cases: [command: string, args: string[], does: boolean][] = [
     ['npx', ['-y', 'server'], true],
     ['/usr/local/bin/npx', [], true],
@@ -182,7 +182,7 @@ t.test('N5: waits for programs that download others, even if they are silent', a
   isOneProcess(t, program)
 })
 
-t.test('N5: a modern client is told in time that the program is starting, which continues', async (t) => {
+t.test('a modern client is told in time that the program is starting, which continues', async (t) => {
   const { startFile, open } = gate(t)
   const program = legacyStdio(t, { startFile })
   const wait = holdTimers(t, WAIT)
@@ -201,30 +201,27 @@ t.test('N5: a modern client is told in time that the program is starting, which 
   isOneProcess(t, program)
 })
 
-t.test(
-  'N5: a legacy client is told in time, and gets the session that was opened for it when it retries',
-  async (t) => {
-    const { startFile, open } = gate(t)
-    const program = legacyStdio(t, { startFile })
-    const wait = holdTimers(t, WAIT)
-    const { url } = await startBridge(t, program.server, { timeouts })
-    const early = LegacyClient.open(url)
-    await until(() => wait.waiting > 0, 'the client')
-    wait.run()
-    const { opened } = await early
-    t.equal(opened.headers['retry-after'], '5')
-    t.match(opened.message, { id: 'hello', error: { message: /The server is starting/ } })
-    open()
-    const client = await LegacyClient.open(url)
-    t.match((await client.request('tools/list')).message, { result: { tools: [] } })
-    isOneProcess(t, program)
-    const other = await LegacyClient.open(url)
-    t.match((await other.request('tools/list')).message, { result: { tools: [] } })
-    t.equal(program.pids().length, 2, 'a session of its own')
-  },
-)
+t.test('a legacy client is told in time, and gets the session that was opened for it when it retries', async (t) => {
+  const { startFile, open } = gate(t)
+  const program = legacyStdio(t, { startFile })
+  const wait = holdTimers(t, WAIT)
+  const { url } = await startBridge(t, program.server, { timeouts })
+  const early = LegacyClient.open(url)
+  await until(() => wait.waiting > 0, 'the client')
+  wait.run()
+  const { opened } = await early
+  t.equal(opened.headers['retry-after'], '5')
+  t.match(opened.message, { id: 'hello', error: { message: /The server is starting/ } })
+  open()
+  const client = await LegacyClient.open(url)
+  t.match((await client.request('tools/list')).message, { result: { tools: [] } })
+  isOneProcess(t, program)
+  const other = await LegacyClient.open(url)
+  t.match((await other.request('tools/list')).message, { result: { tools: [] } })
+  t.equal(program.pids().length, 2, 'a session of its own')
+})
 
-t.test('N5: probe and the end of the program name the options', async (t) => {
+t.test('probe and the end of the program name the options', async (t) => {
   const { startFile } = gate(t)
   const { server } = legacyStdio(t, { startFile, writes: 'downloading\n' })
   const times = { probe: 100, initialize: 6_000, start: 7_000 }

@@ -108,7 +108,7 @@ const clients: Record<string, (t: Test, server: object) => Promise<(params: obje
 }
 
 for (const [name, connect] of Object.entries(clients))
-  t.test(`R2: ${name} stays with the replica that a sticky cookie names`, async (t) => {
+  t.test(`${name} stays with the replica that a sticky cookie names`, async (t) => {
     const replicas = [await startReplica(t), await startReplica(t)]
     const balancer = await Balancer.start(
       t,
@@ -121,7 +121,7 @@ for (const [name, connect] of Object.entries(clients))
     t.equal(replicas.flatMap((replica) => replica.of('initialize')).length, 1)
   })
 
-t.test('R2: sends requests to a server over HTTP+SSE to the replica of the stream', async (t) => {
+t.test('sends requests to a server over HTTP+SSE to the replica of the stream', async (t) => {
   const replicas = [await LegacySse.start(t), await LegacySse.start(t)]
   for (const [name, connect] of Object.entries(clients)) {
     const balancer = await Balancer.start(
@@ -133,7 +133,7 @@ t.test('R2: sends requests to a server over HTTP+SSE to the replica of the strea
   }
 })
 
-t.test('R2: the stream and the end of a session have its cookie, and no cookie reaches a client', async (t) => {
+t.test('the stream and the end of a session have its cookie, and no cookie reaches a client', async (t) => {
   const replicas = [await startReplica(t), await startReplica(t)]
   const balancer = await Balancer.start(
     t,
@@ -149,7 +149,7 @@ t.test('R2: the stream and the end of a session have its cookie, and no cookie r
   t.strictSame([...new Set(inSession.map(({ method }) => method))].sort(), ['DELETE', 'GET', 'POST'])
 })
 
-t.test('R2: sessions share no cookies, neither of one principal nor of two', async (t) => {
+t.test('sessions share no cookies, neither of one principal nor of two', async (t) => {
   let count = 0
   const replica = await startReplica(t)
   const balancer = await Balancer.start(t, [replica.url], () => ['LB=0; Path=/', `who=${++count}; Path=/`])

@@ -26,14 +26,14 @@ t.test('streams over HTTP have logs and progress', async (t) => {
   const legacy = await LegacyHttp.start(t)
   await shared(t, { url: legacy.url }, (method) => legacy.of(method).map(({ message }) => message['params']))
 
-  t.test('57 logs on the stream of the session go to the one call that runs', async (t) => {
+  t.test('logs on the stream of the session go to the one call that runs', async (t) => {
     const { url } = await startBridge(t, { url: legacy.url })
     const args = { levels: ['debug', 'warning'], standalone: true, ms: 100 }
     const answer = await call(url, 'tools/call', { name: 'log', arguments: args }, { meta: { [LOG_LEVEL]: 'info' } })
     t.same(logsOf(answer), ['warning'])
   })
 
-  t.test('62 a stream has neither ids nor retry times, and no proxy may buffer it', async (t) => {
+  t.test('a stream has neither ids nor retry times, and no proxy may buffer it', async (t) => {
     const { url } = await startBridge(t, { url: legacy.url })
     const answer = await call(url, 'tools/call', { name: 'progress', arguments: {} }, { meta: { progressToken: 1 } })
     t.match(answer.headers['content-type'], /^text\/event-stream/)
@@ -60,7 +60,7 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
     return call(url, 'tools/call', params, { meta: logLevel === undefined ? {} : { [LOG_LEVEL]: logLevel } })
   }
 
-  t.test('11.7 58 logs that name no call all arrive, each once, at the oldest call that requested them', async (t) => {
+  t.test('logs that name no call all arrive, each once, at the oldest call that requested them', async (t) => {
     const running: Promise<Answer>[] = []
     const begin = async (...args: Parameters<typeof log>) => {
       const before = received('tools/call').length
@@ -83,13 +83,13 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
       { meta: progressToken === undefined ? {} : { progressToken } },
     )
 
-  t.test('56 a call that requests no logs gets none, and an unknown level is an error', async (t) => {
+  t.test('a call that requests no logs gets none, and an unknown level is an error', async (t) => {
     t.same(logsOf(await call(url, 'tools/call', { name: 'log', arguments: {} })), [])
     const loud = await call(url, 'tools/call', { name: 'log', arguments: {} }, { meta: { [LOG_LEVEL]: 'loud' } })
     t.match({ status: loud.status, code: loud.message.error?.code }, { status: 400, code: -32602 })
   })
 
-  t.test('57 a call with level warning gets warnings and worse, before the result', async (t) => {
+  t.test('a call with level warning gets warnings and worse, before the result', async (t) => {
     const answer = await call(
       url,
       'tools/call',
@@ -100,7 +100,7 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
     t.ok(answer.message.result, 'the result is last')
   })
 
-  t.test("59 progress has the client's own token, increases, and comes before the result, or not at all", async (t) => {
+  t.test("progress has the client's own token, increases, and comes before the result, or not at all", async (t) => {
     for (const token of ['t', '', 0, 7, 'x'.repeat(100)]) {
       const answer = await progress({}, token)
       t.same(
@@ -126,7 +126,7 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
     }
   })
 
-  t.test('60 equal ids and tokens do not meet', async (t) => {
+  t.test('equal ids and tokens do not meet', async (t) => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, n) =>
         call(
@@ -152,7 +152,7 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
     said.forEach(({ text }, n) => t.ok(text.includes(`say ${n}"`)))
   })
 
-  t.test('61 a client that disconnects in mid-call cancels it, once, with the id that the server knows', async (t) => {
+  t.test('a client that disconnects in mid-call cancels it, once, with the id that the server knows', async (t) => {
     const before = received('notifications/cancelled').length
     const arrived = received('tools/call').length
     const controller = new AbortController()

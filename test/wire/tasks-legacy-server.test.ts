@@ -59,7 +59,7 @@ async function start(t: Test, way: (typeof WAYS)[number], more: Settings = {}) {
 }
 
 for (const way of WAYS) {
-  t.test(`84 a tool that requires a task is one ${way}, for a client that knows tasks`, async (t) => {
+  t.test(`a tool that requires a task is one ${way}, for a client that knows tasks`, async (t) => {
     const { job, get, about, when, call, calls, asker } = await start(t, way)
     const discovered = await call('server/discover', {})
     const capabilities = discovered.message.result?.['capabilities'] as Json
@@ -106,7 +106,7 @@ for (const way of WAYS) {
     t.equal(of(asker, 'tools/list').length, 1, 'what the tools are is asked for once')
   })
 
-  t.test(`84 the end of a task has the form of the extension ${way}`, async (t) => {
+  t.test(`the end of a task has the form of the extension ${way}`, async (t) => {
     const { job, when } = await start(t, way)
     const tool = await when(await job([], { isError: true }), 'completed')
     t.match(
@@ -125,7 +125,7 @@ for (const way of WAYS) {
     for (const ended of [own, reserved]) t.notOk('result' in (ended.message.result ?? {}))
   })
 
-  t.test(`84 a question of a task ${way} is asked when it is polled, and answered by an update`, async (t) => {
+  t.test(`a question of a task ${way} is asked when it is polled, and answered by an update`, async (t) => {
     const { job, get, about, when, answers } = await start(t, way)
     const made = await job([{ ask: [NAME, MODEL] }, { ask: [COLOUR] }])
     const asking = await when(made, 'input_required')
@@ -156,7 +156,7 @@ for (const way of WAYS) {
     t.equal(answers().length, 3)
   })
 
-  t.test(`84 a task with one question after the other ${way} is answered without delay`, async (t) => {
+  t.test(`a task with one question after the other ${way} is answered without delay`, async (t) => {
     const { job, get, about, when } = await start(t, way)
     const steps = Array.from({ length: 5 }, (_, n) => ({
       ask: [{ ...NAME, params: { ...NAME.params, message: `${n}` } }],
@@ -178,7 +178,7 @@ for (const way of WAYS) {
     t.match(ended.message.result?.['result'], { content: [{ text: JSON.stringify(said) }] })
   })
 
-  t.test(`85 the same tool is an ordinary call ${way} for a client that does not know tasks`, async (t) => {
+  t.test(`the same tool is an ordinary call ${way} for a client that does not know tasks`, async (t) => {
     const { job, again, calls } = await start(t, way, { capabilities: ABLE })
     const plain = await job([{ wait: 20 }])
     t.match(plain.message.result, { resultType: 'complete', content: [{ text: '[]' }] })
@@ -203,7 +203,7 @@ for (const way of WAYS) {
     })
   })
 
-  t.test(`85 a client that disconnects, or does not return, cancels the task that it waited for ${way}`, async (t) => {
+  t.test(`a client that disconnects, or does not return, cancels the task that it waited for ${way}`, async (t) => {
     const { job, asker } = await start(t, way, { capabilities: ABLE, settings: { timeouts: { answer: 1_000 } } })
     const leaving = new AbortController()
     const waiting = job([{ wait: 'never' }], {}, { signal: leaving.signal })
@@ -216,7 +216,7 @@ for (const way of WAYS) {
     t.match(of(asker), [{ result: { action: 'cancel' } }])
   })
 
-  t.test(`86 a task ${way} is visible only to its owner, and only with the tasks capability`, async (t) => {
+  t.test(`a task ${way} is visible only to its owner, and only with the tasks capability`, async (t) => {
     const { job, get, about, call, asker } = await start(t, way, { settings: { auth: { tokens: TOKENS } } })
     const made = await job([{ wait: 'never' }], {}, as('alice'))
     const taskId = String(made.message.result?.['taskId'])
@@ -250,7 +250,7 @@ for (const way of WAYS) {
     t.equal(asker.messages().length, before, 'the server has heard nothing of that')
   })
 
-  t.test(`86 a task that is cancelled ${way} ends, and can be cancelled again`, async (t) => {
+  t.test(`a task that is cancelled ${way} ends, and can be cancelled again`, async (t) => {
     const { job, about, when, asker } = await start(t, way)
     const made = await job([{ wait: 'never' }])
     const first = await about('tasks/cancel', made)

@@ -69,7 +69,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
 
   for (const front of FRONTS) {
     t.test(
-      `108 a tool that requires a task of a server ${where} is an ordinary call over ${front}`,
+      `a tool that requires a task of a server ${where} is an ordinary call over ${front}`,
       { buffered: true },
       async (t) => {
         const { server, of, declared, client } = await start(t, front)
@@ -85,7 +85,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
     )
 
     t.test(
-      `108 questions of a task of a server ${where} are asked over ${front}, each once`,
+      `questions of a task of a server ${where} are asked over ${front}, each once`,
       { buffered: true },
       async (t) => {
         const { server, of, client } = await start(t, front)
@@ -98,7 +98,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       },
     )
 
-    t.test(`108 the call over ${front} ends as the task of a server ${where} does`, { buffered: true }, async (t) => {
+    t.test(`the call over ${front} ends as the task of a server ${where} does`, { buffered: true }, async (t) => {
       const { server, client } = await start(t, front)
       const failed = await converse(client, 1, task({ end: 'failed', error: { code: 4711, message: 'It broke' } }), {})
       t.same(failed.answer.error, { code: 4711, message: 'It broke' })
@@ -111,26 +111,22 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(server.violations(), [])
     })
 
-    t.test(
-      `108 a cancelled call over ${front} cancels the task of a server ${where}`,
-      { buffered: true },
-      async (t) => {
-        const { of, client } = await start(t, front)
-        await client.begin('a', 'tools/call', task({ polls: 1_000 }))
-        await until(() => of('tasks/get').length > 0, 'the task to be looked at')
-        await client.say({ method: 'notifications/cancelled', params: { requestId: 'a' } })
-        await until(() => of('tasks/cancel').length === 1, 'the end of the task')
-        await client.begin('b', 'tools/call', task({ ask: { name: NAME } }))
-        await asked(client, 'b', 1)
-        await client.say({ method: 'notifications/cancelled', params: { requestId: 'b' } })
-        await until(() => of('tasks/cancel').length === 2, 'the end of the task that was asking')
-        t.same(of('tasks/update'), [])
-        t.equal(new Set(of('tasks/cancel').map(({ params }) => (params as { taskId: string }).taskId)).size, 2)
-      },
-    )
+    t.test(`a cancelled call over ${front} cancels the task of a server ${where}`, { buffered: true }, async (t) => {
+      const { of, client } = await start(t, front)
+      await client.begin('a', 'tools/call', task({ polls: 1_000 }))
+      await until(() => of('tasks/get').length > 0, 'the task to be looked at')
+      await client.say({ method: 'notifications/cancelled', params: { requestId: 'a' } })
+      await until(() => of('tasks/cancel').length === 1, 'the end of the task')
+      await client.begin('b', 'tools/call', task({ ask: { name: NAME } }))
+      await asked(client, 'b', 1)
+      await client.say({ method: 'notifications/cancelled', params: { requestId: 'b' } })
+      await until(() => of('tasks/cancel').length === 2, 'the end of the task that was asking')
+      t.same(of('tasks/update'), [])
+      t.equal(new Set(of('tasks/cancel').map(({ params }) => (params as { taskId: string }).taskId)).size, 2)
+    })
   }
 
-  t.test(`108 the status of a task of a server ${where} is progress, if requested`, { buffered: true }, async (t) => {
+  t.test(`the status of a task of a server ${where} is progress, if requested`, { buffered: true }, async (t) => {
     for (const revision of REVISIONS) {
       const { client } = await start(t, 'HTTP', { revision })
       await client.begin(1, 'tools/call', task({ polls: 2 }), { progressToken: 'p' })
@@ -146,7 +142,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
   })
 }
 
-t.test('108 a call is repeated only for tasks, and only once', async (t) => {
+t.test('a call is repeated only for tasks, and only once', async (t) => {
   const refusal = (requiredCapabilities: object) => ({ code: -32021, message: 'No', data: { requiredCapabilities } })
   const rows: [required: object, calls: number][] = [
     [{ extensions: { [TASKS]: {} } }, 2],
@@ -171,7 +167,7 @@ t.test('108 a call is repeated only for tasks, and only once', async (t) => {
   }
 })
 
-t.test("108 a client's request for a task is ignored for a server of another era", async (t) => {
+t.test("a client's request for a task is ignored for a server of another era", async (t) => {
   const modern = await ModernHttp.start(t)
   const client = await connect(t, 'HTTP', { url: modern.url })
   const { answer } = await converse(client, 1, { name: 'echo', arguments: { n: 1 }, task: { ttl: 1 } }, {})

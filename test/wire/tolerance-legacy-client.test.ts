@@ -62,7 +62,7 @@ const NASTY = {
   },
 }
 
-t.test("11.11 a server's description has a form that the client accepts", async (t) => {
+t.test("a server's description has a form that the client accepts", async (t) => {
   const { url } = await start(t, answering({ 'server/discover': NASTY }))
   const client = await connect(t, url)
   const info = { name: 'nasty', version: '1', websiteUrl: 'https://example.com', icons: [{ src: 'data:,' }] }
@@ -81,7 +81,7 @@ t.test("11.11 a server's description has a form that the client accepts", async 
   }
 })
 
-t.test("11.11 with strictness, a server's description has only members of the revision", async (t) => {
+t.test("with strictness, a server's description has only members of the revision", async (t) => {
   const { url, log } = await start(t, answering({ 'server/discover': NASTY }), { compat: { strictRevisions: true } })
   const told = async (revision: string) => (await LegacyClient.open(url, { revision })).opened.message.result as Json
   const bare = { name: 'nasty', version: '1' }
@@ -96,7 +96,7 @@ t.test("11.11 with strictness, a server's description has only members of the re
   t.ok(log.some(({ feature, revision }) => feature === 'icons' && revision === '2024-11-05'))
 })
 
-t.test('11.11 a notification of a change has a form that the client accepts', async (t) => {
+t.test('a notification of a change has a form that the client accepts', async (t) => {
   const notify = (method: string, params: Json) => `data: ${JSON.stringify({ jsonrpc: '2.0', method, params })}\n\n`
   const override: HttpPlan['override'] = ({ message }, response) => {
     if (message?.['method'] !== 'subscriptions/listen') return false
@@ -118,7 +118,7 @@ t.test('11.11 a notification of a change has a form that the client accepts', as
   await until(() => told === 1, 'the change at the client')
 })
 
-t.test('11.11 the result of a task matches the listed schema of its tool', async (t) => {
+t.test('the result of a task matches the listed schema of its tool', async (t) => {
   const outputSchema = { type: ['object', 'null'], properties: { a: { type: 'integer' } } }
   const tools = [{ name: 'either', inputSchema: { type: 'object' }, outputSchema }]
   const results = { 'tools/list': { tools }, 'tools/call': { content: [], structuredContent: { a: 1 } } }
@@ -154,7 +154,7 @@ const waiting = (requestState: string, more: Json = { inputRequests: {} }) => ({
 })
 const DONE = { resultType: 'complete', content: [{ type: 'text', text: 'done' }] }
 
-t.test('11.6 a server that asks nothing is called again with its state, after a while', async (t) => {
+t.test('a server that asks nothing is called again with its state, after a while', async (t) => {
   const waits = [waiting('a'), waiting('b', { inputRequests: null }), waiting('c', {})]
   const { url, modern } = await start(t, inTurn([...waits, DONE]))
   const client = await LegacyClient.open(url)
@@ -171,21 +171,21 @@ t.test('11.6 a server that asks nothing is called again with its state, after a 
   t.ok(sent.every((params) => !('inputResponses' in params)))
 })
 
-t.test('11.6 waits for it no longer than for a client that is asked', async (t) => {
+t.test('waits for it no longer than for a client that is asked', async (t) => {
   const { url, modern } = await start(t, inTurn([waiting('a')]), { timeouts: { answer: 1_000 } })
   const { message } = await (await LegacyClient.open(url)).call('slow')
   t.match(message.error, { code: -32603, data: { reason: 'upstream_timeout', outcome: 'unknown' } })
   t.equal(modern.of('tools/call').length, 3)
 })
 
-t.test('11.6 a server that gives no state either has asked nothing', async (t) => {
+t.test('a server that gives no state either has asked nothing', async (t) => {
   const { url, modern } = await start(t, inTurn([{ resultType: 'input_required', inputRequests: {} }]))
   const { message } = await (await LegacyClient.open(url)).call('slow')
   t.match(message.error, { code: -32603, data: { reason: 'upstream_protocol_error' } })
   t.equal(modern.of('tools/call').length, 1)
 })
 
-t.test('R11: a legacy client gets what a tool returns in place of blocks', async (t) => {
+t.test('a legacy client gets what a tool returns in place of blocks', async (t) => {
   for (const content of ['It is 3 degrees', { type: 'text', text: 'It is 3 degrees' }, ['It is 3 degrees']]) {
     const { url } = await start(t, answering({ 'tools/call': { content } as Json }))
     const client = await connect(t, url)
@@ -194,7 +194,7 @@ t.test('R11: a legacy client gets what a tool returns in place of blocks', async
   }
 })
 
-t.test('R18: a legacy client is offered the lists that a modern server answers and does not declare', async (t) => {
+t.test('a legacy client is offered the lists that a modern server answers and does not declare', async (t) => {
   for (const capabilities of [{}, undefined, [], { tools: null }] as unknown[]) {
     const what = JSON.stringify(capabilities) ?? 'nothing'
     const { url, modern } = await start(t, answering({ 'server/discover': { ...NASTY, capabilities } as Json }))

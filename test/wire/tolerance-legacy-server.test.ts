@@ -32,7 +32,7 @@ async function start(t: Test, rows: Record<string, Json>, settings: Json = {}) {
 const SKILL = { uri: 'skill://a/SKILL.md', frontmatter: { name: 'a', description: 'd' }, resources: 'dynamic' }
 const FILE = { uri: 'skill://a/SKILL.md', name: 'SKILL.md' }
 
-t.test('11.12 results of the skills extension have caching hints', async (t) => {
+t.test('results of the skills extension have caching hints', async (t) => {
   const { url } = await start(t, {
     'skills/list': { result: { skills: [SKILL], nextCursor: null } },
     'skills/get': { result: { skill: SKILL, ttlMs: 60_000, cacheScope: 'public' } },
@@ -52,7 +52,7 @@ t.test('11.12 results of the skills extension have caching hints', async (t) => 
   t.notOk('ttlMs' in ((await call(url, 'vendor/echo')).message.result ?? {}), 'what nobody knows gets none')
 })
 
-t.test('11.12 a cached skill is dropped when its file has changed, and the list with the resources', async (t) => {
+t.test('a cached skill is dropped when its file has changed, and the list with the resources', async (t) => {
   const rows = { 'skills/list': { result: { skills: [SKILL] } }, 'skills/get': { result: { skill: SKILL } } }
   const { url, legacy } = await start(t, rows, { cache: 60_000 })
   const ask = async () => {
@@ -79,7 +79,7 @@ t.test('11.12 a cached skill is dropped when its file has changed, and the list 
   }, 'another question for the list')
 })
 
-t.test('11.13 a core method that the server does not have is 404, an unknown thing is not', async (t) => {
+t.test('a core method that the server does not have is 404, an unknown thing is not', async (t) => {
   const error = { error: { code: -32601, message: 'Method not found' } }
   const methods = ['prompts/list', 'resources/templates/list', 'completion/complete', 'vendor/x']
   const { url } = await start(t, Object.fromEntries([...methods, 'tools/call'].map((method) => [method, error])))
@@ -92,7 +92,7 @@ t.test('11.13 a core method that the server does not have is 404, an unknown thi
   t.same({ status, error: message.error }, { status: 200, ...error })
 })
 
-t.test('11.14 an error about a resource names it, whatever its code', async (t) => {
+t.test('an error about a resource names it, whatever its code', async (t) => {
   const uri = 'test://missing'
   const read = async (error: Json) => {
     const { url } = await start(t, { 'resources/read': { error } })
@@ -115,7 +115,7 @@ t.test('11.14 an error about a resource names it, whatever its code', async (t) 
 const FORM = { message: 'Your name?', requestedSchema: { type: 'object' as const, properties: {} } }
 const PROMPT = { messages: [{ role: 'user' as const, content: { type: 'text' as const, text: 'Hi' } }], maxTokens: 5 }
 
-t.test('11.15 a tool of the first SDK that fails because it may not ask is -32021, with its message', async (t) => {
+t.test('a tool of the first SDK that fails because it may not ask is -32021, with its message', async (t) => {
   const real = await startSdkV1(t, (server) => {
     server.registerTool('sample', {}, async () => {
       await server.server.createMessage(PROMPT)
@@ -155,7 +155,7 @@ t.test('11.15 a tool of the first SDK that fails because it may not ask is -3202
   t.match((await use('sample', { sampling: {} })).message.result, { resultType: 'input_required' })
 })
 
-t.test('R11: a modern client gets what a tool returns in place of blocks', async (t) => {
+t.test('a modern client gets what a tool returns in place of blocks', async (t) => {
   const block = { type: 'text', text: 'It is 3 degrees' }
   for (const content of ['It is 3 degrees', block, ['It is 3 degrees']]) {
     const { url } = await start(t, { 'tools/call': { result: { content } } })
@@ -167,7 +167,7 @@ t.test('R11: a modern client gets what a tool returns in place of blocks', async
 const OPEN = { protocolVersion: '2025-06-18', serverInfo: { name: 'shy', version: '1' } }
 const UNKNOWN = { error: { code: -32601, message: 'Method not found' } }
 
-t.test('R18: a server that declares nothing is asked once for its lists, and its answers count', async (t) => {
+t.test('a server that declares nothing is asked once for its lists, and its answers count', async (t) => {
   const spellings: unknown[] = [{}, undefined, null, [], { tools: null, prompts: false }, { experimental: {} }]
   for (const capabilities of spellings) {
     const what = JSON.stringify(capabilities) ?? 'nothing'
@@ -196,7 +196,7 @@ t.test('R18: a server that declares nothing is asked once for its lists, and its
   }
 })
 
-t.test('R18: a capability that is not an object counts as declared', async (t) => {
+t.test('a capability that is not an object counts as declared', async (t) => {
   for (const declared of [true, [], 1]) {
     const { url, legacy } = await start(t, { initialize: { result: { ...OPEN, capabilities: { tools: declared } } } })
     t.match((await call(url, 'tools/list')).message.result?.['tools'], [{ name: 'echo' }], JSON.stringify(declared))
@@ -206,7 +206,7 @@ t.test('R18: a capability that is not an object counts as declared', async (t) =
   }
 })
 
-t.test('R18: does not wait for a server that declares nothing and answers only its tools', async (t) => {
+t.test('does not wait for a server that declares nothing and answers only its tools', async (t) => {
   const legacy = await LegacyHttp.start(t, {
     override: ({ message }, response) => {
       const { id, method } = message
@@ -222,7 +222,7 @@ t.test('R18: does not wait for a server that declares nothing and answers only i
 })
 
 for (const inPost of ['json', 'events', 'batch'] as const)
-  t.test(`R20: over HTTP+SSE, accepts an answer in the response to the POST alone (${inPost})`, async (t) => {
+  t.test(`over HTTP+SSE, accepts an answer in the response to the POST alone (${inPost})`, async (t) => {
     const server = await LegacySse.start(t, { inPost })
     const { url } = await startBridge(t, { url: server.url })
     const params = { name: 'echo', arguments: { n: 1 } }
@@ -239,7 +239,7 @@ for (const inPost of ['json', 'events', 'batch'] as const)
     t.match(await ask('call', 'tools/call', params), { result: { structuredContent: { n: 1 } } })
   })
 
-t.test('R20: over HTTP+SSE, ignores a response to the POST that is not an answer', async (t) => {
+t.test('over HTTP+SSE, ignores a response to the POST that is not an answer', async (t) => {
   const bodies = ['{"ok":true}', '"Accepted"', 'null', '{"jsonrpc":"2.0","id":99,"result":{}}', '{', '[]']
   for (const body of bodies) {
     let sse: LegacySse | undefined

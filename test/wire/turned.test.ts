@@ -30,7 +30,7 @@ async function startProgram(t: Test, from: Era) {
 }
 
 for (const from of ['legacy', 'modern'] as const) {
-  t.test(`11.47 the next call notices that a ${from} program was restarted with the other era`, async (t) => {
+  t.test(`the next call notices that a ${from} program was restarted with the other era`, async (t) => {
     const { url, bridge, turn } = await startProgram(t, from)
     t.match((await call(url, 'tools/call', ECHO)).message, ECHOED)
     turn()
@@ -39,7 +39,7 @@ for (const from of ['legacy', 'modern'] as const) {
     t.equal(bridge.server.verdict?.era, OTHER[from])
   })
 
-  t.test(`11.47 the next session of a legacy client of a ${from} program has its new era`, async (t) => {
+  t.test(`the next session of a legacy client of a ${from} program has its new era`, async (t) => {
     const { url, bridge, turn } = await startProgram(t, from)
     const client = await LegacyClient.open(url)
     t.match((await client.call('echo', { x: 1 })).message, ECHOED)
@@ -114,7 +114,7 @@ async function startTurning(t: Test, [, status, error]: (typeof REFUSALS)[number
   return { server, turn }
 }
 
-t.test('11.47 probes a modern server that became legacy at once, whatever error it gives', async (t) => {
+t.test('probes a modern server that became legacy at once, whatever error it gives', async (t) => {
   for (const refusal of REFUSALS) {
     const [name] = refusal
     const { server, turn } = await startTurning(t, refusal)
@@ -131,7 +131,7 @@ t.test('11.47 probes a modern server that became legacy at once, whatever error 
 })
 
 t.test(
-  '11.47 a server whose era has not changed answers for itself: it is probed, and the call is not repeated',
+  'a server whose era has not changed answers for itself: it is probed, and the call is not repeated',
   async (t) => {
     for (const [name, status, error] of REFUSALS) {
       const server = await ModernHttp.start(t, {
@@ -150,7 +150,7 @@ t.test(
 )
 
 t.test(
-  '11.47 a legacy server that became modern ends the sessions of clients over HTTP+SSE, which open others',
+  'a legacy server that became modern ends the sessions of clients over HTTP+SSE, which open others',
   async (t) => {
     let turned = false
     const server = await ModernHttp.start(t, {

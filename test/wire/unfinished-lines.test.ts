@@ -29,7 +29,7 @@ async function start(t: Test) {
   return { lanes, pids: program.pids() }
 }
 
-t.test('N3: white space after the line break of a message is no unfinished line', async (t) => {
+t.test('white space after the line break of a message is no unfinished line', async (t) => {
   const time = holdTimers(t, STILL)
   const { lanes } = await start(t)
   for (const [name, raw] of lanes)
@@ -40,7 +40,7 @@ t.test('N3: white space after the line break of a message is no unfinished line'
     }
 })
 
-t.test('N3: waits for a line that continues to arrive', async (t) => {
+t.test('waits for a line that continues to arrive', async (t) => {
   const time = holdTimers(t, STILL)
   const { lanes } = await start(t)
   for (const [name, raw] of lanes) {
@@ -57,7 +57,7 @@ t.test('N3: waits for a line that continues to arrive', async (t) => {
   }
 })
 
-t.test('N3: a stalled line costs the call that it answers, and no other', async (t) => {
+t.test('a stalled line costs the call that it answers, and no other', async (t) => {
   const time = holdTimers(t, STILL)
   const { lanes } = await start(t)
   const halves = ['{"jsonrpc":"2.0","id":{id},"result":{"con', '{"result":{"con', '{"id":"{id}","error":{"code":1,']
@@ -79,7 +79,7 @@ t.test('N3: a stalled line costs the call that it answers, and no other', async 
     }
 })
 
-t.test('N3: a stalled half of a notification costs no call', async (t) => {
+t.test('a stalled half of a notification costs no call', async (t) => {
   const time = holdTimers(t, STILL)
   const { lanes } = await start(t)
   for (const [name, raw] of lanes) {

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { RelayedSessions } from '../../../src/downstream/http/relayed-sessions.js'
 
-t.test('H10 remembers the sessions of others, however many one principal opens', async (t) => {
+t.test('remembers the sessions of others, however many one principal opens', async (t) => {
   const told: string[] = []
   const sessions = new RelayedSessions({ max: 6, share: 0.5, report: (what) => told.push(what) })
   await sessions.opened('modest', { principal: 'modest', ours: false })

@@ -111,7 +111,7 @@ t.test('idle sessions end, busy ones do not, and become idle when their requests
   t.equal(sessions.size, 0)
 })
 
-t.test('11.36 a session ends sooner when the stream of its client is gone', async (t) => {
+t.test('a session ends sooner when the stream of its client is gone', async (t) => {
   const sessions = sessionsOf(t, { idle: 60_000, gone: 200, keepAlive: 20 })
   const [silent, gone, back] = [add(sessions), add(sessions), add(sessions)]
   gone.session.gone = true
@@ -124,7 +124,7 @@ t.test('11.36 a session ends sooner when the stream of its client is gone', asyn
   await until(() => back.session.closed === 1)
 })
 
-t.test('H10 sessions of one principal make room among themselves, and leave room for others', async (t) => {
+t.test('sessions of one principal make room among themselves, and leave room for others', async (t) => {
   const sessions = sessionsOf(t, { max: 4, share: 0.5 })
   const modest = add(sessions, 'modest')
   const greedy = [add(sessions, 'greedy')]

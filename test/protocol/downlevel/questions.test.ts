@@ -61,7 +61,7 @@ const fields: [name: string, field: string, before: string, lost?: string][] = [
   ],
 ]
 
-t.test('109 fields of a form are those of the revision', async (t) => {
+t.test('fields of a form are those of the revision', async (t) => {
   for (const [name, field, before, lost] of fields) {
     t.equal(fieldFor(R11, field), field, `${name} in ${R11}`)
     for (const revision of OLDER) {
@@ -103,7 +103,7 @@ const COLORS =
   '{"type":"array","title":"Colors","minItems":1,"maxItems":2,"items":{"anyOf":[{"const":"r","title":"Red"},{"const":"g","title":"Green"},{"const":"b","title":"Blue"}]},"default":["g"]}'
 const PLAIN = '{"type":"array","description":"Pick","items":{"type":"string","enum":["x","y"]}}'
 
-t.test('109 a selection of several is a checkbox for each option', async (t) => {
+t.test('a selection of several is a checkbox for each option', async (t) => {
   const form = formOf(
     `"a":{"type":"string"},"c":${COLORS},"p":${PLAIN},"z":{"type":"boolean"}`,
     ',"required":["a","c"]',
@@ -228,7 +228,7 @@ const NASTY = [
   ),
 ]
 
-t.test('109 the revision has every form, and the first SDK accepts it', async (t) => {
+t.test('the revision has every form, and the first SDK accepts it', async (t) => {
   const all = [
     ...NASTY,
     ...examples('ElicitRequestFormParams').map(({ text }) => text),
@@ -258,7 +258,7 @@ t.test('109 the revision has every form, and the first SDK accepts it', async (t
   }
 })
 
-t.test('11.45 a form does not name a dialect whose features it does not use', async (t) => {
+t.test('a form does not name a dialect whose features it does not use', async (t) => {
   const dialect = '"$schema":"https://json-schema.org/draft/2020-12/schema"'
   const form = formOf('"f":{"type":"string"}', `,${dialect}`)
   for (const revision of [R06, R11] as const) {

@@ -163,7 +163,7 @@ const outputs: [name: string, schema: string, told: string | undefined][] = [
   ['null', 'null', undefined],
 ]
 
-t.test('110, 111 an output schema is that of an object and compiles, or is removed', async (t) => {
+t.test('an output schema is that of an object and compiles, or is removed', async (t) => {
   for (const [name, schema, told] of outputs) {
     for (const revision of STRUCTURED) {
       const client = clientOf(revision)
@@ -182,7 +182,7 @@ t.test('110, 111 an output schema is that of an object and compiles, or is remov
   }
 })
 
-t.test('110 a result is wrapped if and only if its schema was', async (t) => {
+t.test('a result is wrapped if and only if its schema was', async (t) => {
   const call = (to: ReturnType<typeof clientOf>, value: string, name = 'x') =>
     JSON.parse(resultFor(to, 'tools/call', `{"content":[],"structuredContent":${value}}`, JSON.stringify({ name })))
   for (const revision of STRUCTURED) {
@@ -214,7 +214,7 @@ t.test('110 a result is wrapped if and only if its schema was', async (t) => {
   }
 })
 
-t.test('110, 111 the client of the first SDK lists every tool and calls them', async (t) => {
+t.test('the client of the first SDK lists every tool and calls them', async (t) => {
   const tools = [
     '{"name":"array","inputSchema":{"type":"object"},"outputSchema":{"type":"array","items":{"type":"number"}}}',
     '{"name":"choice","title":null,"inputSchema":{"type":"object","properties":{"p":true}},"outputSchema":{"anyOf":[{"type":"object"},{"type":"null"}]}}',
@@ -305,7 +305,7 @@ const inputs: [name: string, schema: string, told: string][] = [
   ['null', 'null', '{"type":"object"}'],
 ]
 
-t.test('111 an input schema is that of an object, and its properties have objects for schemas', async (t) => {
+t.test('an input schema is that of an object, and its properties have objects for schemas', async (t) => {
   for (const [name, schema, told] of inputs) {
     for (const revision of REVISIONS) {
       t.equal(
@@ -331,7 +331,7 @@ t.test('with strictness, schemas name their dialect where it is not the default'
 
 const idle = (rest: string, dialect = DIALECT) => `{"$schema":"${dialect}","type":"object"${rest}}`
 
-t.test('11.45 a schema does not name 2020-12 if it uses none of its features', async (t) => {
+t.test('a schema does not name 2020-12 if it uses none of its features', async (t) => {
   const plain = [
     '',
     ',"properties":{"a":{"type":"string","const":1.0}},"required":["a"],"additionalProperties":false',
@@ -418,7 +418,7 @@ const { schema } = fc.letrec<{ schema: unknown; object: object }>((tie) => ({
     .map((members) => Object.fromEntries(members)),
 }))
 
-t.test('111 no listed output schema costs the client of the first SDK its list', async () => {
+t.test('no listed output schema costs the client of the first SDK its list', async () => {
   const warn = console.warn
   console.warn = () => {}
   fc.assert(
@@ -432,7 +432,7 @@ t.test('111 no listed output schema costs the client of the first SDK its list',
   console.warn = warn
 })
 
-t.test('110 a wrapped schema says of a wrapped value what the schema says of the value', async () => {
+t.test('a wrapped schema says of a wrapped value what the schema says of the value', async () => {
   const warn = console.warn
   console.warn = () => {}
   fc.assert(
