@@ -153,14 +153,24 @@ t.test('a release publishes the package, the images and the chart', { skip: noBa
 
   const output = join(folder, 'output')
   const image = await script(['.ci/image', 'publish', 'ghcr.io/a/b', '1.2.3'], { GITHUB_OUTPUT: output })
+  const builds = image.split('\n').filter((line) => line.startsWith('docker buildx build'))
+  t.equal(builds.length, 2, 'both variants')
   for (const part of ['--platform linux/amd64,linux/arm64', '--sbom=true', '--provenance=mode=max', '--push'])
-    t.ok(image.includes(part), part)
-  t.match(image, '--tag ghcr.io/a/b:1.2.3 --tag ghcr.io/a/b:latest')
-  t.equal(readFileSync(output, 'utf8'), 'digest=sha256:0123\n')
+    for (const line of builds) t.ok(line.includes(part), part)
+  t.match(builds[0], /--target slim .*--tag ghcr\.io\/a\/b:1\.2\.3 --tag ghcr\.io\/a\/b:latest /)
+  t.match(builds[1], /--target tools .*--tag ghcr\.io\/a\/b:1\.2\.3-tools --tag ghcr\.io\/a\/b:latest-tools /)
+  t.equal(readFileSync(output, 'utf8'), 'slim=sha256:0123\ntools=sha256:0123\n')
   const candidate = await script(['.ci/image', 'publish', 'ghcr.io/a/b', '1.2.3-rc.1'], { GITHUB_OUTPUT: output })
   t.notMatch(candidate, 'latest', 'what is only to be tried is not the latest')
-  t.match(await script(['.ci/image', 'build', 'mcp-bridge:ci']), /--load --tag mcp-bridge:ci \.$/m)
-  t.match(await script(['.ci/image', 'check']), /--platform linux\/amd64,linux\/arm64 --output type=cacheonly \.$/m)
+  const built = await script(['.ci/image', 'build', 'mcp-bridge:ci'])
+  t.match(built, /--load --target slim --tag mcp-bridge:ci \.$/m)
+  t.match(built, /--load --target tools --tag mcp-bridge:ci-tools \.$/m)
+  const checked = await script(['.ci/image', 'check'])
+  for (const variant of ['slim', 'tools'])
+    t.match(
+      checked,
+      new RegExp(`--platform linux/amd64,linux/arm64 --target ${variant} --output type=cacheonly \\.$`, 'm'),
+    )
 
   const chart = await script(['.ci/chart', 'publish', `${folder}/helm`, 'oci://ghcr.io/a/charts'])
   t.match(chart, /^helm push \S+\/helm\/mcp-bridge-1\.2\.3\.tgz oci:\/\/ghcr\.io\/a\/charts$/m)
