@@ -150,12 +150,12 @@ export async function play(host: Host, line: Line, { impatient = false } = {}): 
     [`${META}clientCapabilities`]: capabilities,
   }
   const probe = request('server/discover', { _meta: meta })
-  const probed = line.ask(probe)
+  // What it cancels is not answered.
+  const probed = impatient ? line.tell(probe) : line.ask(probe)
   if (impatient) {
-    probed.catch(() => {})
     await line.tell({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: probe['id'] } })
   }
-  const { result } = impatient ? { result: undefined } : await probed
+  const result = ((await probed) as Json | undefined)?.['result']
   for (const message of between) await line.tell(message)
   const isModern =
     (result as { supportedVersions?: string[] } | undefined)?.supportedVersions?.includes(MODERN) === true

@@ -9,6 +9,8 @@ import { legacyStdio } from '../support/legacy-stdio.js'
 import { headersFor, send } from '../support/modern.js'
 import { openPipe } from '../support/pipe.js'
 
+t.setTimeout(600_000)
+
 type Json = Record<string, unknown>
 
 /** The servers, and a time for the probe that those need that never answer it. */
@@ -44,7 +46,7 @@ const SERVERS: Record<string, (t: Test) => Promise<{ server: object; settings?: 
 }
 
 /** Messages as lines of a pipe. */
-function overStdio(t: Test, server: object, settings: object | undefined): Line {
+function overStdio(t: Test, server: object, settings: object | undefined): Line & { end(): Promise<unknown> } {
   const pipe = openPipe(t, server, settings)
   return {
     async ask(message) {
@@ -61,6 +63,7 @@ function overStdio(t: Test, server: object, settings: object | undefined): Line 
     async tell(message) {
       pipe.line(JSON.stringify(message))
     },
+    end: () => Promise.all([pipe.end(), pipe.bridge.close(true)]),
   }
 }
 
@@ -97,7 +100,9 @@ for (const [name, start] of Object.entries(SERVERS))
       const { server } = await start(t)
       const era = host.next === 'modern' ? 'modern' : 'legacy'
       const expected = { era, said: [{ type: 'text' }] }
-      const met = await play(host, overStdio(t, server, settings))
+      const line = overStdio(t, server, settings)
+      const met = await play(host, line)
+      await line.end()
       t.match(met, expected, `${host.name}, stdio`)
       t.ok(met.tools.includes('echo'))
       t.match(await play(host, overHttp(url)), expected, `${host.name}, HTTP`)
@@ -113,7 +118,9 @@ t.test('a host that does not wait for its probe opens a session on the same pipe
   ] as const)
     for (const host of impatient) {
       const { server } = legacyStdio(t, { discover })
-      const met = await play(host, overStdio(t, server, settings), { impatient: true })
+      const line = overStdio(t, server, settings)
+      const met = await play(host, line, { impatient: true })
+      await line.end()
       t.match(met, { era: 'legacy', said: [{ type: 'text' }] }, `${host.name}, ${discover}`)
     }
 })
