@@ -126,12 +126,15 @@ function processSeries(text: string): Record<string, number> {
   return Object.fromEntries(lines.map((line) => line.split(' ') as [string, string]).map(([k, v]) => [k, Number(v)]))
 }
 
-/** Processes whose parent is this one. */
+/** Processes beside the programs: the watchdog, and the compiler of a bridge that runs from its sources. */
+const BESIDE = /mcp-bridge-watchdog|esbuild/
+
 /** The programs that a bridge has started. */
 export function programsOf(bridge: number): number[] {
-  return childrenOf(bridge).filter((pid) => !commandOf(pid).includes('mcp-bridge-watchdog'))
+  return childrenOf(bridge).filter((pid) => !BESIDE.test(commandOf(pid)))
 }
 
+/** Processes whose parent is this one. */
 export function childrenOf(parent: number): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   return pids.map(Number).filter((pid) => parentOf(pid) === parent)
