@@ -44,6 +44,7 @@ const EVENTS: BridgeEvent[] = [
     upstreamMs: 1,
     relayed: false,
   },
+  { ...ABOUT, kind: 'session', side: 'client', what: 'opened', session: undefined, principal: 'ada', overSse: 'ide' },
   { ...ABOUT, kind: 'verdict', era: 'modern', why: 'so' },
   { ...ABOUT, kind: 'downlevelled', what: 'outputSchema' },
   { ...ABOUT, kind: 'cache', what: 'hit' },
