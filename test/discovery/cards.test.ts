@@ -78,6 +78,16 @@ for (const [where, page] of Object.entries({
     })
   })
 
+t.test('a host that answers every path with its manifest has no card', async (t) => {
+  const world = await makeWorld(t)
+  const manifest = manifestFor(world.url)
+  for (const path of ['/.well-known/mcp.json', '/server-card', '/mcp/server-card']) world.pages[path] = manifest
+  world.pages['/mcp'] = modernServer(offers())
+  const { candidate, steps } = only(await find(world))
+  t.match(candidate, { name: 'weather', endpoint: { url: world.url } })
+  t.notOk(steps.some(({ step }) => step === 'card'))
+})
+
 t.test('the card of an address that a person gives is read, and a page in its place is none', async (t) => {
   const world = await makeWorld(t)
   world.pages['/mcp'] = modernServer(offers())

@@ -79,6 +79,8 @@ function placesIn(read: z.infer<typeof card>, url: string): { address: string; t
     return address === undefined ? [] : [{ address, type }]
   })
   if (named.length > 0 || read.remotes !== undefined || !CARD_SUFFIX.test(new URL(url).pathname)) return named
+  // A host may answer every path with the same document, which is no card then.
+  if ((read.serverInfo ?? read).name === undefined) return []
   return [{ address: url.replace(CARD_SUFFIX, ''), type: 'http' }]
 }
 
