@@ -44,7 +44,7 @@ t.test('says how the program has exited, and what it wrote, on the first tab', {
   )
   await shows(/fault: [^\n]*exited with code 3/)
   await shows(
-    /Last lines on stderr\s+after \S+ ms reading the table\s+after \S+ ms TypeError: <b>table<\/b> is undefined/,
+    /Last lines on stderr\s+after \S+ m?s reading the table\s+after \S+ m?s TypeError: <b>table<\/b> is undefined/,
   )
   await shows(/What to do:/)
   t.equal(await browser.evaluate(`document.querySelector('[aria-selected="true"]').innerText`), 'Messages')
