@@ -11,18 +11,9 @@ import type { Log } from '../log/events.js'
 import { whoOf } from '../policy/who.js'
 import type { Observe } from '../ports/events.js'
 import type { ListStore } from '../ports/list-store.js'
-import { LOCAL } from '../protocol/account.js'
+import { NAMELESS } from '../protocol/account.js'
 import { askedBy } from '../protocol/asked-client.js'
-import {
-  ANONYMOUS,
-  type AskedClient,
-  type Call,
-  type Final,
-  type Handler,
-  type Notice,
-  type RpcError,
-  type Told,
-} from '../protocol/call.js'
+import type { AskedClient, Call, Final, Handler, Notice, RpcError, Told } from '../protocol/call.js'
 import { LISTEN, methodTraits } from '../protocol/methods.js'
 import type { LegacyRoute, Upstream } from '../protocol/upstream.js'
 import { edit, type Json, OWN, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
@@ -62,9 +53,6 @@ export interface GroupOptions {
   /** Where lists are kept beyond a restart; undefined for nowhere. */
   store?: ListStore | undefined
 }
-
-/** The principals of callers without a credential, over HTTP and on stdio. */
-const NAMELESS: readonly string[] = [ANONYMOUS, LOCAL.principal]
 
 export class Group implements Upstream {
   readonly #options: GroupOptions

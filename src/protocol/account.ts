@@ -1,6 +1,7 @@
 /** The credentials of one principal for a server, as a type: obtain, renew, and replace refused ones. */
 import type { AccountRefusal } from '../fault/fault.js'
 import type { Signal } from '../time/hang-up.js'
+import { ANONYMOUS } from './call.js'
 import type { ShownToken } from './shown-token.js'
 
 /** One principal's credentials for one server. */
@@ -85,6 +86,9 @@ export interface AccountsByPrincipal {
 
 /** The person who uses this machine. */
 export const LOCAL: Requester = { principal: 'local' }
+
+/** The principals of callers without a credential, over HTTP and on stdio. */
+export const NAMELESS: readonly string[] = [ANONYMOUS, LOCAL.principal]
 
 /**
  * The refusal in an HTTP response: 401, or a 403 that asks for more scopes (RFC 6750, 3.1). Undefined for every other

@@ -9,7 +9,7 @@ import { MAX_SUBSCRIPTION } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
 import { OpenSet } from '../../limits/open-set.js'
 import type { RelayedRecorder, RelayRecorder } from '../../ports/recorder.js'
-import type { Account, Requester } from '../../protocol/account.js'
+import { type Account, NAMELESS, type Requester } from '../../protocol/account.js'
 import { legacyRevision } from '../../protocol/eras.js'
 import { callerOf } from '../../protocol/listed.js'
 import { concernsTasks } from '../../protocol/owned-tasks.js'
@@ -75,7 +75,7 @@ export class Relay {
   /** Whether the messages of a session are relayed. Throws a Fault if the session belongs to another principal. */
   async takesSession(id: string, principal: string): Promise<boolean> {
     // Without authentication, anybody who knows the id of a session may use it, as at the server itself.
-    const open = principal === 'local' || principal === 'anon'
+    const open = NAMELESS.includes(principal)
     if (await this.sessions.isOf(principal, id, open)) return true
     return open && this.#options.relayed.speaks() === 'legacy'
   }

@@ -5,6 +5,7 @@ import { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
 import { ANOTHER, OwnedByReplica } from '../../ports/replicas.js'
 import { textWithoutAbsent } from '../../protocol/absent.js'
+import { NAMELESS } from '../../protocol/account.js'
 import { idToAnswer, isSilent, metaOf } from '../../protocol/classify.js'
 import { type Era, legacyRevision, looksModern, traits } from '../../protocol/eras.js'
 import { type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
@@ -187,8 +188,7 @@ export class SessionRequests {
   goOnUnknown(id: string, request: FastifyRequest): Promise<void> {
     const { principal } = request
     const { sessions, speaks } = this.#options
-    const isOpen = principal === 'local' || principal === 'anon'
-    if (!isOpen || sessions.draining || speaks?.() !== 'legacy') return Promise.resolve()
+    if (!NAMELESS.includes(principal) || sessions.draining || speaks?.() !== 'legacy') return Promise.resolve()
     const revision = legacyRevision(versionHeader(readHeaders(request.raw).received)) ?? '2025-03-26'
     const known = { revision, offered: '{}', ready: true }
     const record = { ...known, capabilities: '{}', wrapped: [], uris: [], asked: 0, direct: { ...known, session: id } }
