@@ -5,7 +5,9 @@ import type { Log } from '../log/events.js'
 import type { BridgeEvent, CallEvent, Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
 import type { ClientRecorder } from '../ports/recorder.js'
+import type { Caller, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
+import { nameOfClient } from '../protocol/implementation.js'
 import type { Tracer } from '../protocol/trace.js'
 
 /** The log of a server. */
@@ -45,6 +47,24 @@ type Unnamed<E> = E extends BridgeEvent ? Omit<E, 'server'> : never
 /** Reports an event of the server to the metrics, if there are any. */
 export function tell({ telemetry }: Logger, event: Unnamed<BridgeEvent>): void {
   telemetry?.observe?.({ ...event, ...whoseOf(telemetry) } as BridgeEvent)
+}
+
+/** A session of a legacy client. */
+interface ToldSession {
+  log: Logger
+  sender: Pick<Sender, 'principal'>
+  transport: 'http' | 'sse' | 'stdio'
+  session?: string | undefined
+}
+
+/** Reports what has become of a session of a legacy client. */
+export function tellSession(
+  what: 'opened' | 'ended' | 'lost',
+  { log, sender, transport, session }: ToldSession,
+  { clientInfo = '' }: Pick<Caller, 'clientInfo'>,
+): void {
+  const overSse = what === 'opened' && transport === 'sse' ? nameOfClient(clientInfo) : undefined
+  tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal, overSse })
 }
 
 /** The server or group of an event. */

@@ -8,7 +8,6 @@ import { type Reservation, SMALL } from '../../limits/memory.js'
 import { type Call, type Caller, type Final, type Grant, type Notice, type Tell, unheard } from '../../protocol/call.js'
 import { type Downlevel, downlevelNotification } from '../../protocol/downlevel/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../../protocol/eras.js'
-import { nameOfClient } from '../../protocol/implementation.js'
 import {
   type DecodedSessionRequest,
   decodeInitialize,
@@ -55,7 +54,7 @@ import { ECHOED, printable } from '../../texts/printable.js'
 import { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
-import { tell } from '../logger.js'
+import { tell, tellSession } from '../logger.js'
 import { failureError } from '../outcome.js'
 import { endWith } from '../token-end.js'
 import { AskedSession } from './asked-session.js'
@@ -325,9 +324,7 @@ export class TranslatedSession implements ClientSession {
   }
 
   #report(what: 'opened' | 'ended'): void {
-    const { log, sender, session, transport } = this.#options
-    const overSse = what === 'opened' && transport === 'sse' ? nameOfClient(this.#caller.clientInfo ?? '') : undefined
-    tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal, overSse })
+    tellSession(what, this.#options, this.#caller)
   }
 
   /** Methods that the bridge answers itself, because they concern the session. */

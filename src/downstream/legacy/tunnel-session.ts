@@ -6,7 +6,6 @@
 import type { SessionRecorder } from '../../ports/recorder.js'
 import type { Call, Caller } from '../../protocol/call.js'
 import { type LegacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
-import { nameOfClient } from '../../protocol/implementation.js'
 import { legacyError } from '../../protocol/legacy-client.js'
 import { LEGACY_CLIENT_NOTIFICATIONS } from '../../protocol/methods.js'
 import { withReceived } from '../../protocol/trace.js'
@@ -16,7 +15,7 @@ import { EMPTY, type Json } from '../../rpc/splice.js'
 import type { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Frame, Send } from '../frames.js'
-import { tell } from '../logger.js'
+import { tellSession } from '../logger.js'
 import { failureError } from '../outcome.js'
 import { endWith } from '../token-end.js'
 import { InFlight } from './in-flight.js'
@@ -221,9 +220,7 @@ export class TunnelSession implements ClientSession {
   }
 
   #report(what: 'opened' | 'ended' | 'lost'): void {
-    const { log, sender, session, transport } = this.#options
-    const overSse = what === 'opened' && transport === 'sse' ? nameOfClient(this.#caller.clientInfo ?? '') : undefined
-    tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal, overSse })
+    tellSession(what, this.#options, this.#caller)
   }
 
   /** The call that a message of the client cancels. */
