@@ -96,17 +96,23 @@ export interface Tunnel {
   close(): void
 }
 
+/** What another channel over HTTP needs to go on with a session at the server. */
+export interface ServerSession {
+  /** The server's id of the session, if it has given one. */
+  session?: string | undefined
+  /** The path and query of the session, if the server has redirected it. */
+  path?: string | undefined
+  /** `SessionCookies.text` */
+  cookies?: string | undefined
+}
+
 /** A session of a client over HTTP, for another replica. */
-export interface LeftTunnel {
+export interface LeftTunnel extends ServerSession {
   revision: LegacyRevision
   /** The capabilities of the server, as sent to the client. */
   offered: Json
   /** Whether the client has sent `notifications/initialized`. */
   ready: boolean
-  /** The server's id of the session, the path that it was redirected to, and its cookies. */
-  session?: string | undefined
-  path?: string | undefined
-  cookies?: string | undefined
 }
 
 /** What a legacy client and its server have agreed on in a session. */

@@ -99,8 +99,7 @@ export class Tunnels {
     const account = this.#options.accounts?.for(sender)
     const occupant = this.#occupantOf(sender.principal, account)
     occupancy.enter(occupant)
-    const { session, path, cookies } = left
-    const channel = await transport.open({ account, session: { session, path, cookies } })
+    const channel = await transport.open({ account, session: left })
     const peer = new Peer(channel, this.#options.log, this.#options.recorder)
     peer.headers = credentialOf(sender)
     peer.account = account

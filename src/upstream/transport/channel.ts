@@ -6,20 +6,11 @@
 import type { Memory } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
 import type { HttpRefusal } from '../../protocol/refusal.js'
+import type { ServerSession } from '../../protocol/upstream.js'
 import type { Outline } from '../../rpc/outline.js'
 import type { Signal } from '../../time/hang-up.js'
 import type { Lanes } from '../lanes.js'
 import { excerpt } from './stdio/stderr-tail.js'
-
-/** What another channel needs to go on with the session of a client over HTTP. */
-export interface ChannelSession {
-  /** The server's id of the session, if it has given one. */
-  session?: string | undefined
-  /** The path and query of the session, if the server has redirected it. */
-  path?: string | undefined
-  /** `Cookies.text` */
-  cookies?: string | undefined
-}
 
 /** One message to the server. */
 export interface OutgoingMessage {
@@ -85,7 +76,7 @@ export interface Channel {
   /** Opens the stream for the server's own messages, if it is a separate one. Resolves to whether it is open. */
   listen?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
   /** What another channel needs to go on with its session; only over HTTP. */
-  readonly session?: ChannelSession
+  readonly session?: ServerSession
   /** Leaves the session to another channel: listens no more, and does not end the session when it is closed. Only over HTTP. */
   leave?(): void
   /** Closes the channel and ends its session or process: gracefully, or at once with `hurry`. Never rejects. */
@@ -205,7 +196,7 @@ export interface Transport {
   open(options?: {
     stateless?: boolean
     account?: Account | undefined
-    session?: ChannelSession | undefined
+    session?: ServerSession | undefined
   }): Promise<Channel>
   /** Bounds what the server sends from now on, in open channels too. */
   limit?(lengths: MessageLengths): void

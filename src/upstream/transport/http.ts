@@ -6,6 +6,7 @@ import { Fault } from '../../fault/fault.js'
 import { MAX_NAME } from '../../limits/constants.js'
 import { type Memory, NOBODY } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
+import type { ServerSession } from '../../protocol/upstream.js'
 import { own } from '../../rpc/source.js'
 import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
 import { headerOf, mediaType } from '../../texts/headers.js'
@@ -27,7 +28,6 @@ import {
 import {
   type Channel,
   ChannelError,
-  type ChannelSession,
   type Heard,
   type HttpHead,
   type MessageLengths,
@@ -127,7 +127,7 @@ class HttpChannel implements Channel {
     return this.#sessionId !== undefined
   }
 
-  get session(): ChannelSession {
+  get session(): ServerSession {
     return { session: this.#sessionId, path: this.#path, cookies: this.#cookies?.text }
   }
 
@@ -137,7 +137,7 @@ class HttpChannel implements Channel {
   }
 
   /** Goes on with the session of another channel. */
-  async goOn({ session, path, cookies }: ChannelSession): Promise<void> {
+  async goOn({ session, path, cookies }: ServerSession): Promise<void> {
     this.#sessionId = session
     this.#path = path
     if (cookies !== undefined) await this.#cookies?.adopt(cookies)
