@@ -13,9 +13,16 @@ const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, i
 /** Bytes of the old space, in MB. */
 const HEAP = 512
 
-export interface Attacked {
-  program: Program
+/** A bridge that healthy clients call, while others attack it. */
+export interface Neighbours {
   url: string
+  alive(): boolean
+  /** What it wrote, if it is a program of its own. */
+  stderr?(): string
+}
+
+export interface Attacked extends Neighbours {
+  program: Program
   /** The origin that the bridge listens on. */
   origin: string
   /** What the gauge of a bound says, `memory` as a rule: used, and limit. */
@@ -46,6 +53,8 @@ export async function startSmall(t: Test, server: object, settings: object = {})
     program,
     url,
     origin,
+    alive: () => program.child.exitCode === null && program.child.signalCode === null,
+    stderr: program.stderr,
     async gauge(bound = 'memory') {
       const all = await series()
       const of = (name: string) => all[`mcp_bridge_${name}{bound="${bound}",server=""}`] ?? Number.NaN
@@ -71,29 +80,26 @@ export interface RecordedEvent {
 /** Has a healthy client call while `attack` runs. Prints how it fared, and gives it back. */
 export async function besideHealthy(
   t: Test,
-  { url, program }: Attacked,
+  { url, alive, stderr }: Neighbours,
   attack: () => Promise<unknown>,
-  credential?: string,
+  credential = '',
+  tool = 'echo',
 ): Promise<RecordedEvent> {
-  const child = spawn(execPath, [fixture('healthy.mjs'), url, ...(credential ? [credential] : [])])
+  const child = spawn(execPath, [fixture('healthy.mjs'), url, credential, tool])
   t.teardown(() => child.kill('SIGKILL'))
   let said = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
     said += chunk
   })
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => t.comment(chunk))
-  await until(() => said.includes('calling') || program.child.exitCode !== null, 'the first answer')
-  let over = false
-  program.ended.then(() => {
-    over = true
-  }, t.threw)
+  await until(() => said.includes('calling') || !alive(), 'the first answer')
   await attack()
   const ended = new Promise((resolve) => child.once('close', resolve))
   child.stdin.end()
   await ended
   const seen = JSON.parse(said.trim().split('\n').at(-1) as string) as RecordedEvent
   t.comment(`healthy client: ${JSON.stringify(seen)}`)
-  t.notOk(over, 'the bridge is alive', { stderr: program.stderr().slice(-2_000) })
+  t.ok(alive(), 'the bridge is alive', { stderr: stderr?.().slice(-2_000) })
   t.ok(seen.answered > 0, 'the healthy client was answered')
   t.equal(seen.failed, 0, 'no call of the healthy client failed', { failures: seen.failures })
   return seen
