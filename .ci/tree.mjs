@@ -1,20 +1,11 @@
 /**
- * Writes docs/tree.md: each source file, with the first sentence of the comment that it begins with, and the events that it logs.
- *
- * `--check` writes nothing, and fails if the page is not current. A file without such a comment is an error in any case.
+ * Prints each source file with the first sentence of the comment that it begins with, and the events that it logs: all, or those with
+ * a word in their line (`npm run tree -- session`). It fails on a file without such a comment, and on an event that no file logs.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { argv, exit } from 'node:process'
 
 const source = new URL('../src/', import.meta.url)
-const page = new URL('../docs/tree.md', import.meta.url)
-
-const INTRODUCTION = `# The source files
-
-What each file of \`src\` is: the first sentence of the comment that it begins with, and after *Logs* the events of the log lines that it
-writes ([their meanings](operations.md#logs)). [architecture.md](architecture.md) says how they work
-together. This page is generated: after you have added, moved or described a file, run \`npm run tree\`.
-`
 
 const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
   .map((path) => path.replaceAll('\\', '/'))
@@ -31,24 +22,21 @@ const events = new Set(
 const unlogged = new Set(events)
 
 const silent = []
-const folders = new Map()
-for (const { path, folder, name } of files.sort((a, b) => order(a.folder, b.folder) || order(a.name, b.name))) {
+const lines = []
+for (const { path } of files.sort((a, b) => order(a.folder, b.folder) || order(a.name, b.name))) {
   const content = readFileSync(new URL(path, source), 'utf8')
   const sentence = firstSentence(content)
   if (sentence === undefined) silent.push(path)
   const logged = eventsIn(content)
   for (const event of logged) unlogged.delete(event)
-  const logs = logged.length > 0 ? ` Logs ${logged.map((event) => `\`${event}\``).join(', ')}.` : ''
-  folders.set(folder, [...(folders.get(folder) ?? []), `- \`${name}\`: ${sentence}${logs}`])
+  const logs = logged.length > 0 ? ` Logs ${logged.join(', ')}.` : ''
+  lines.push(`src/${path}: ${sentence}${logs}`)
 }
 if (silent.length > 0) fail(`These files do not begin with a comment that says what they are: ${silent.join(', ')}`)
 if (unlogged.size > 0) fail(`No file logs these events of src/log/events.ts: ${[...unlogged].join(', ')}`)
 
-const sections = [...folders].map(([folder, lines]) => `\n## src/${folder}\n\n${lines.join('\n')}\n`)
-const text = INTRODUCTION + sections.join('')
-if (!argv.includes('--check')) writeFileSync(page, text)
-else if (readFileSync(page, 'utf8') !== text)
-  fail('docs/tree.md does not list the files of src as they are now. Run: npm run tree')
+const words = argv.slice(2).map((word) => word.toLowerCase())
+for (const line of lines) if (words.every((word) => line.toLowerCase().includes(word))) console.log(line)
 
 /** The first sentence of the comment that a file begins with; undefined without one. */
 function firstSentence(text) {

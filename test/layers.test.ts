@@ -1,4 +1,4 @@
-/** Who may import whom: the sources are compared with the arrows in docs/mechanisms.md and the list of rooms in docs/architecture.md. */
+/** Who may import whom: the sources are compared with the arrows in docs/development/mechanisms.md and the list of rooms in docs/development/architecture.md. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -7,10 +7,10 @@ import { atLeast } from './support/at-least.js'
 
 const source = fileURLToPath(new URL('../src/', import.meta.url))
 
-const document = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8')
+const document = readFileSync(new URL('../docs/development/architecture.md', import.meta.url), 'utf8')
 
-/** Each room, and the rooms that it may import: the lines `room -> room, room` of docs/mechanisms.md. */
-const mechanisms = readFileSync(new URL('../docs/mechanisms.md', import.meta.url), 'utf8')
+/** Each room, and the rooms that it may import: the lines `room -> room, room` of docs/development/mechanisms.md. */
+const mechanisms = readFileSync(new URL('../docs/development/mechanisms.md', import.meta.url), 'utf8')
 const arrows = new Map(
   [...mechanisms.matchAll(/^([a-z-]+) -> ([a-z-, ]+)$/gm)].map(([, from = '', to = '']) => [
     from,
@@ -244,7 +244,7 @@ const roomOf = (file: string) => file.split('/')[0] as string
 const target = ({ from, to }: Import) => new URL(to, `file:///${from}`).pathname.slice(1).replace(/\.js$/, '')
 const own = imports.filter(({ to }) => to.startsWith('.'))
 
-t.test('rooms import what docs/mechanisms.md says, and nothing else', async (t) => {
+t.test('rooms import what docs/development/mechanisms.md says, and nothing else', async (t) => {
   t.ok(imports.length > 100)
   const found = new Map(files.map((file) => [roomOf(file.replace(/\.ts$/, '')), new Set<string>()]))
   for (const one of own) {
@@ -260,16 +260,17 @@ t.test('rooms import what docs/mechanisms.md says, and nothing else', async (t) 
 t.test('files and folders that the documents name exist', async (t) => {
   const places = new Set([...files.map((file) => file.replace(/\.ts$/, '')), ...folders])
   const named: [name: string, place: string][] = []
-  const documents = readdirSync(new URL('../docs/', import.meta.url)).filter((name) => name.endsWith('.md'))
+  const folder = new URL('../docs/', import.meta.url)
+  const documents = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.md'))
   for (const name of documents) {
-    const text = readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8')
+    const text = readFileSync(new URL(name, folder), 'utf8')
     for (const [, place = ''] of text.matchAll(/`([a-z]+(?:\/[a-z-]+)+)(?:\.ts)?`/g))
       if (arrows.has(roomOf(place)) && !existsSync(new URL(`../${place}`, import.meta.url))) named.push([name, place])
   }
   for (const [name, place] of atLeast(t, 50, 'places', named)) t.ok(places.has(place), `${name}: ${place}`)
 })
 
-t.test('docs/architecture.md lists all rooms, and each imports only rooms below it', async (t) => {
+t.test('docs/development/architecture.md lists all rooms, and each imports only rooms below it', async (t) => {
   const [, section = ''] = document.split('\n## The rooms\n')
   const lines = [...(section.split('\n## ')[0] ?? '').matchAll(/^- (`.*?): /gm)].map(([, names = '']) =>
     [...names.matchAll(/`([a-z]+)`/g)].map(([, name = '']) => name),

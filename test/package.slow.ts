@@ -38,6 +38,8 @@ t.test('the package runs from its tarball in an empty folder, alone', async (t) 
   t.match(manifest, { name: 'mcp-bridge', engines: { node: /./ }, bin: { 'mcp-bridge': /./ } })
   for (const path of ['dist/sbom.cdx.json', 'dist/LICENSES.txt', 'LICENSE', 'config/healthcheck.sh'])
     t.ok(existsSync(join(folder, 'node_modules/mcp-bridge', path)), `${path} is in the package`)
+  for (const path of ['docs/api', 'docs/development', 'test'])
+    t.notOk(existsSync(join(folder, 'node_modules/mcp-bridge', path)), `${path} is for developers`)
 
   const exported = `import { createBridge } from 'mcp-bridge'; import plugin from 'mcp-bridge/fastify'
     const serve = (transport) => transport.start()

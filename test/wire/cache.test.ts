@@ -1,4 +1,4 @@
-/** What is kept of results, through a bridge in front of real servers. Numbers are those of docs/invariants.md. */
+/** What is kept of results, through a bridge in front of real servers. Numbers are those of test/invariants.md. */
 import t, { type Test } from 'tap'
 import { ADA, all, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'

@@ -1,6 +1,6 @@
 /**
  * Modern servers that ask something, and legacy clients that are asked it in the middle of their call. Numbers are those of
- * docs/invariants.md.
+ * test/invariants.md.
  */
 import t, { type Test } from 'tap'
 import {

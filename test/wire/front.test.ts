@@ -1,4 +1,4 @@
-/** What a client may say to the endpoint, and how it is told what it may not. Numbers are those of docs/invariants.md. */
+/** What a client may say to the endpoint, and how it is told what it may not. Numbers are those of test/invariants.md. */
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { LegacyHttp } from '../support/legacy-http.js'

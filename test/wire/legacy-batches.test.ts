@@ -1,4 +1,4 @@
-/** Several messages in one array, which 2025-03-26 knows and no other revision. Numbers are those of docs/invariants.md. */
+/** Several messages in one array, which 2025-03-26 knows and no other revision. Numbers are those of test/invariants.md. */
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'

@@ -1,4 +1,4 @@
-/** How legacy clients hear of what changes at a modern server. Numbers are those of docs/invariants.md. */
+/** How legacy clients hear of what changes at a modern server. Numbers are those of test/invariants.md. */
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'

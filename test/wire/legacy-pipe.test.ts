@@ -1,4 +1,4 @@
-/** Both eras on one pipe: each line is answered in the dialect that it came in. Numbers are those of docs/invariants.md. */
+/** Both eras on one pipe: each line is answered in the dialect that it came in. Numbers are those of test/invariants.md. */
 import t, { type Test } from 'tap'
 import { until } from '../support/eventually.js'
 import { initialize } from '../support/legacy-client.js'

@@ -1,4 +1,4 @@
-/** Results of a modern server as legacy clients get them. Numbers are those of docs/invariants.md. */
+/** Results of a modern server as legacy clients get them. Numbers are those of test/invariants.md. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'

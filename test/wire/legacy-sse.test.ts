@@ -1,4 +1,4 @@
-/** HTTP+SSE towards legacy clients: one stream out, messages posted in. Numbers are those of docs/invariants.md. */
+/** HTTP+SSE towards legacy clients: one stream out, messages posted in. Numbers are those of test/invariants.md. */
 import { get, type IncomingMessage } from 'node:http'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'

@@ -1,4 +1,4 @@
-/** `subscriptions/listen` in front of legacy servers. Numbers are those of docs/invariants.md. */
+/** `subscriptions/listen` in front of legacy servers. Numbers are those of test/invariants.md. */
 import t, { type Test } from 'tap'
 import { of, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'

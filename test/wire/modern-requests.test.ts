@@ -1,4 +1,4 @@
-/** What a modern server sees of the requests of legacy clients. Numbers are those of docs/invariants.md. */
+/** What a modern server sees of the requests of legacy clients. Numbers are those of test/invariants.md. */
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'

@@ -1,4 +1,4 @@
-/** The bridge as a server on a pipe. Numbers are those of docs/invariants.md. */
+/** The bridge as a server on a pipe. Numbers are those of test/invariants.md. */
 import t from 'tap'
 import { until } from '../support/eventually.js'
 import { LegacyHttp } from '../support/legacy-http.js'

@@ -1,6 +1,6 @@
 /**
  * Servers that want a person to have been somewhere before they do anything (MCP 2025-11-25, URL elicitation required), and
- * modern clients that send one there. Numbers are those of docs/invariants.md.
+ * modern clients that send one there. Numbers are those of test/invariants.md.
  */
 import t, { type Test } from 'tap'
 import { EVERYTHING } from '../interop/legacy-servers.js'

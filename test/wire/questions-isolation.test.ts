@@ -1,6 +1,6 @@
 /**
  * Whose a question is: sessions with servers that ask belong to one principal and one set of capabilities, and what is asked
- * in the middle of a call is asked of its client. Numbers are those of docs/invariants.md.
+ * in the middle of a call is asked of its client. Numbers are those of test/invariants.md.
  */
 import t, { type Test } from 'tap'
 import { parseObject } from '../../src/rpc/splice.js'

@@ -1,4 +1,4 @@
-/** Modern clients on a pipe that are asked something by legacy servers. Numbers are those of docs/invariants.md. */
+/** Modern clients on a pipe that are asked something by legacy servers. Numbers are those of test/invariants.md. */
 import t from 'tap'
 import { ABLE, ADA, BLUE, COLOUR, NAME, of, type Step, startAsker, WAYS } from '../support/asking.js'
 import { until } from '../support/eventually.js'

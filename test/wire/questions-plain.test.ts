@@ -1,4 +1,4 @@
-/** A client that says that it can be asked, and not how. The number is that of docs/invariants.md. */
+/** A client that says that it can be asked, and not how. The number is that of test/invariants.md. */
 import t from 'tap'
 import { ADA, all, NAME, of, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'

@@ -1,6 +1,6 @@
 /**
  * States that do not hold, clients that have not agreed to be asked, and those that do not come back. Numbers are those of
- * docs/invariants.md.
+ * test/invariants.md.
  */
 import t, { type Test } from 'tap'
 import {

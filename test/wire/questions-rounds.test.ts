@@ -1,6 +1,6 @@
 /**
  * Legacy servers that ask in the middle of a call, and modern clients that are asked by its result: how one round follows
- * another. Numbers are those of docs/invariants.md.
+ * another. Numbers are those of test/invariants.md.
  */
 import t, { type Test } from 'tap'
 import {

@@ -1,4 +1,4 @@
-/** What comes back of results, errors and headers. Numbers are those of docs/invariants.md. */
+/** What comes back of results, errors and headers. Numbers are those of test/invariants.md. */
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { LegacyHttp } from '../support/legacy-http.js'

@@ -1,4 +1,4 @@
-/** Servers over HTTP that close the stream of a call before they have answered (SEP-1699). Numbers as in docs/invariants.md. */
+/** Servers over HTTP that close the stream of a call before they have answered (SEP-1699). Numbers as in test/invariants.md. */
 import t, { type Test } from 'tap'
 import { ADA, all, NAME, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'

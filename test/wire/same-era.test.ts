@@ -1,4 +1,4 @@
-/** Both ends of one era, on transports of different kinds. Numbers are those of docs/invariants.md. */
+/** Both ends of one era, on transports of different kinds. Numbers are those of test/invariants.md. */
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'

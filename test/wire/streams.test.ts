@@ -1,4 +1,4 @@
-/** Progress, logs and cancellation: whose they are, and that nobody else gets them. Numbers are those of docs/invariants.md. */
+/** Progress, logs and cancellation: whose they are, and that nobody else gets them. Numbers are those of test/invariants.md. */
 import t from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { holdTimers } from '../support/clock.js'

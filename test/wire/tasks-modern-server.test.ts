@@ -1,4 +1,4 @@
-/** Tasks of modern servers for legacy clients, which know nothing of them. Numbers are those of docs/invariants.md. */
+/** Tasks of modern servers for legacy clients, which know nothing of them. Numbers are those of test/invariants.md. */
 import t, { type Test } from 'tap'
 import { answered, asked, connect, converse, FRONTS, type Opening, type Replies } from '../support/asked-clients.js'
 import { until } from '../support/eventually.js'
