@@ -1,4 +1,4 @@
-# The image of mcp-bridge, in two variants: see docs/operations.md for what is in them, for building and for running.
+# The image of mcp-bridge, in two variants: see docs/docker.md for what is in them, for building and for running.
 #   slim   (the default)      Node.js, the bundled bridge, an init process and a shell; nothing else
 #   tools  (--target tools)   also npm and npx, uv and uvx, Python, and all of Debian: for servers that these start
 

@@ -1,15 +1,17 @@
-/** Writes what is made of the schemas: JSON Schemas of the configuration and of manifests, docs/configuration.md, docs/troubleshooting.md, what the inspector explains, and types of the options. */
+/** Writes what is made of the schemas: JSON Schemas of the configuration and of manifests, pages of docs about options and messages, what the inspector explains, and types of the options. */
 import { writeFileSync } from 'node:fs'
-import { configurationPage } from '../src/cli/configuration-page.js'
+import { configurationPages } from '../src/cli/configuration-page.js'
 import { settingsSchema } from '../src/config/json-schema.js'
 import { manifestJsonSchema } from '../src/discovery/manifest.js'
 import { explanationsModule } from './explanations.js'
 import { fileOptionsModule } from './file-options.js'
-import { troubleshootingPage } from './troubleshooting.js'
+import { troubleshootingPages } from './troubleshooting.js'
 
 writeFileSync(new URL('../config/mcp-bridge.schema.json', import.meta.url), settingsSchema())
 writeFileSync(new URL('../config/manifest.schema.json', import.meta.url), manifestJsonSchema())
-writeFileSync(new URL('../docs/configuration.md', import.meta.url), configurationPage())
-writeFileSync(new URL('../docs/troubleshooting.md', import.meta.url), troubleshootingPage())
+for (const [name, text] of Object.entries(configurationPages()))
+  writeFileSync(new URL(`../docs/reference/${name}`, import.meta.url), text)
+for (const [path, text] of Object.entries(troubleshootingPages()))
+  writeFileSync(new URL(`../docs/${path}`, import.meta.url), text)
 writeFileSync(new URL('../src/inspect/explanations.ts', import.meta.url), explanationsModule())
 writeFileSync(new URL('../src/embed/file-options.ts', import.meta.url), fileOptionsModule())

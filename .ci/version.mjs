@@ -23,7 +23,8 @@ const PLACES = [
   ['config/kubernetes/kustomization.yaml', 'newTag: '],
   ['config/kubernetes/sidecar-http.yaml', 'image: mcp-bridge:'],
   ['config/kubernetes/sidecar-stdio.yaml', '(?:image: |FROM )mcp-bridge:'],
-  ['docs/operations.md', '(?:--tag example/mcp-bridge:|newTag: )'],
+  ['docs/docker.md', '--tag example/mcp-bridge:'],
+  ['docs/kubernetes.md', 'newTag: '],
 ]
 /** Where pages say how the bridge is installed, and how they say that it is not published. */
 const PAGES = ['README.md', 'SECURITY.md', 'docs', 'config']

@@ -1,4 +1,4 @@
-/** The rules for Prometheus: they are those of docs/operations.md, and fire when they should, by the word of promtool. */
+/** The rules for Prometheus: they are those of docs/metrics.md, and fire when they should, by the word of promtool. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -21,11 +21,11 @@ const path = fileURLToPath(new URL('../config/helm/mcp-bridge/files/rules.yaml',
 const { groups } = parse(readFileSync(path, 'utf8')) as { groups: { name: string; rules: Rule[] }[] }
 const rules = groups.flatMap(({ rules }) => rules)
 const alerts = rules.filter(({ alert }) => alert !== undefined)
-const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8')
 const skip = lacks('promtool', ['--version'])
 
 t.test('the alerts are the documented ones', async (t) => {
-  const documented = [...operations.matchAll(/^\| `(Mcp\w+)` \| .+? \| `(.+)` \|$/gm)].map(([, alert, expr]) => ({
+  const documented = [...page.matchAll(/^\| `(Mcp\w+)` \| .+? \| `(.+)` \|$/gm)].map(([, alert, expr]) => ({
     alert,
     expr: expr?.replaceAll('\\|', '|'),
   }))
@@ -43,7 +43,7 @@ t.test('recording rules use existing metrics', async (t) => {
   const recorded = rules.filter(({ record }) => record !== undefined)
   for (const { record, expr } of atLeast(t, 1, 'recording rules', recorded))
     for (const [name] of atLeast(t, 1, `metrics in ${record}`, expr.matchAll(/\bmcp_bridge_\w+/g)))
-      t.ok(operations.includes(`\`${name}\``), `${record} is made of ${name}`)
+      t.ok(page.includes(`\`${name}\``), `${record} is made of ${name}`)
 })
 
 t.test(
@@ -58,7 +58,7 @@ t.test(
     t.equal(rule?.name.as, recorded?.record)
     const bounds = /bound=~"([^"]+)"/.exec(recorded?.expr ?? '')?.[1] ?? ''
     t.equal(/bound=~"([^"]+)"/.exec(rule?.metricsQuery ?? '')?.[1], bounds)
-    for (const bound of bounds.split('|')) t.match(operations, new RegExp(`^\\| .*\`${bound}\`.* \\|`, 'm'), bound)
+    for (const bound of bounds.split('|')) t.match(page, new RegExp(`^\\| .*\`${bound}\`.* \\|`, 'm'), bound)
 
     // As prometheus-adapter fills in its templates for the pods of an autoscaler.
     const asked = rule?.metricsQuery

@@ -1,4 +1,4 @@
-/** The block for Caddy in docs/how-to.md, as it stands there, between clients and bridges. */
+/** The block for Caddy in docs/reverse-proxy.md, as it stands there, between clients and bridges. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { LegacyHttp } from './support/legacy-http.js'
 import { call, send } from './support/modern.js'
 import { SseClient } from './support/sse-client.js'
 
-const guide = readFileSync(new URL('../docs/how-to.md', import.meta.url), 'utf8')
+const guide = readFileSync(new URL('../docs/reverse-proxy.md', import.meta.url), 'utf8')
 const [, block = ''] = /^```caddyfile\n([\s\S]*?)^```$/m.exec(guide) ?? []
 const CADDY = ['/usr/bin/caddy', 'caddy'].find((path) => spawnSync(path, ['version']).status === 0)
 const skip = CADDY === undefined && 'Caddy is not installed'

@@ -52,6 +52,28 @@ t.test('links between documents lead to files and headings that exist', async (t
   t.ok(links > 100)
 })
 
+t.test('a page for users is short', async (t) => {
+  const short = pages.filter((page) => /^docs\/[\w-]+\.md$/.test(nameOf(page)))
+  t.ok(short.length > 25, `${short.length} pages`)
+  for (const page of short) {
+    const words = textOf(page).split(/\s+/).length
+    t.ok(words <= 2_000, `${nameOf(page)}: ${words} words`)
+  }
+  t.ok(textOf(join(root, 'docs/development/architecture.md')).split(/\s+/).length <= 4_000)
+})
+
+t.test('every page is reached from the start page or from a page that it names', async (t) => {
+  const reached = new Set<string>()
+  const follow = (page: string) => {
+    if (reached.has(page) || !existsSync(page)) return
+    reached.add(page)
+    for (const [, target = ''] of textOf(page).matchAll(/\]\((?![a-z]+:)([^)#\s]+\.md)/g))
+      follow(join(dirname(page), target))
+  }
+  follow(join(root, 'docs/README.md'))
+  for (const page of pages.filter((page) => nameOf(page).startsWith('docs/'))) t.ok(reached.has(page), nameOf(page))
+})
+
 t.test('the tests that documents name exist', async (t) => {
   let names = 0
   for (const page of pages)
@@ -120,31 +142,25 @@ t.test('the tree prints every source file with what it is, or those with given w
   t.ok(some.length > 0 && some.every((line) => /^src\/oauth\/.*refresh/i.test(line)), some.join('\n'))
 })
 
-t.test(
-  'the tree fails on a file without a description, and on an event that no file logs',
-  async (t) => {
-    const folder = temporaryFolder(t)
-    for (const name of ['.ci', 'src/net', 'src/log']) mkdirSync(join(folder, name), { recursive: true })
-    cpSync(join(root, '.ci/tree.mjs'), join(folder, '.ci/tree.mjs'))
-    const tree = (...args: string[]) => promisify(execFile)(execPath, ['.ci/tree.mjs', ...args], { cwd: folder })
+t.test('the tree fails on a file without a description, and on an event that no file logs', async (t) => {
+  const folder = temporaryFolder(t)
+  for (const name of ['.ci', 'src/net', 'src/log']) mkdirSync(join(folder, name), { recursive: true })
+  cpSync(join(root, '.ci/tree.mjs'), join(folder, '.ci/tree.mjs'))
+  const tree = (...args: string[]) => promisify(execFile)(execPath, ['.ci/tree.mjs', ...args], { cwd: folder })
 
-    writeFileSync(
-      join(folder, 'src/log/events.ts'),
-      "/** The events. */\nexport const LOG_EVENTS = {\n  started: 'A.',\n} as const",
-    )
-    writeFileSync(
-      join(folder, 'src/main.ts'),
-      `#!/usr/bin/env node\n/**\n * Starts all of\n * it. And more.\n */\nlog.info({ event: 'started', ready: 'yes' })\n/** No. */`,
-    )
-    t.equal(
-      (await tree()).stdout,
-      'src/main.ts: Starts all of it. Logs started.\nsrc/log/events.ts: The events.\n',
-    )
+  writeFileSync(
+    join(folder, 'src/log/events.ts'),
+    "/** The events. */\nexport const LOG_EVENTS = {\n  started: 'A.',\n} as const",
+  )
+  writeFileSync(
+    join(folder, 'src/main.ts'),
+    `#!/usr/bin/env node\n/**\n * Starts all of\n * it. And more.\n */\nlog.info({ event: 'started', ready: 'yes' })\n/** No. */`,
+  )
+  t.equal((await tree()).stdout, 'src/main.ts: Starts all of it. Logs started.\nsrc/log/events.ts: The events.\n')
 
-    writeFileSync(join(folder, 'src/net/proxy.ts'), "import './fetch.js'\n")
-    await t.rejects(tree(), /do not begin with a comment that says what they are: net\/proxy\.ts\n$/)
-    writeFileSync(join(folder, 'src/main.ts'), '/** Starts. */\n')
-    writeFileSync(join(folder, 'src/net/proxy.ts'), '/** Finds proxies. */\n')
-    await t.rejects(tree(), /No file logs these events of src\/log\/events\.ts: started\n$/)
-  },
-)
+  writeFileSync(join(folder, 'src/net/proxy.ts'), "import './fetch.js'\n")
+  await t.rejects(tree(), /do not begin with a comment that says what they are: net\/proxy\.ts\n$/)
+  writeFileSync(join(folder, 'src/main.ts'), '/** Starts. */\n')
+  writeFileSync(join(folder, 'src/net/proxy.ts'), '/** Finds proxies. */\n')
+  await t.rejects(tree(), /No file logs these events of src\/log\/events\.ts: started\n$/)
+})

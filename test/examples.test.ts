@@ -48,13 +48,18 @@ const BESIDE: Readonly<Record<string, object>> = {
   redis: STATE_KEYS,
   replicas: { redis: { url: 'redis://redis:6379' }, ...STATE_KEYS },
 }
+/** Pages whose JSON is for programs. */
+const OF_PROGRAMS = ['embedding.md', 'inspect.md']
 /** Members of JSON that is no configuration: a manifest, a recording of calls, metadata of a result. */
 const OTHERS = ['manifest', 'recording', 'io.github.mcp-bridge/unavailable']
 
 t.test('the bridge accepts every configuration in the README and in the guides', async (t) => {
   const folder = temporaryFolder(t)
-  const guides = ['access', 'auth', 'choice', 'clients', 'config-files', 'discovery', 'groups', 'how-to', 'operations']
-  for (const document of ['README.md', ...guides.map((name) => `docs/${name}.md`)]) {
+  const guides = readdirSync(new URL('../docs/', import.meta.url))
+    .filter((name) => name.endsWith('.md') && !OF_PROGRAMS.includes(name))
+    .filter((name) => /^```json$/m.test(readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8')))
+  t.ok(guides.length > 15, `${guides.length} guides`)
+  for (const document of ['README.md', ...guides.map((name) => `docs/${name}`)]) {
     const text = readFileSync(new URL(`../${document}`, import.meta.url), 'utf8')
     const all = [...text.matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, json = '']) => JSON.parse(json) as object)
     t.ok(all.length > 0, document)

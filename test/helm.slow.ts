@@ -704,7 +704,7 @@ t.test('another chart can add the bridge as a sidecar, and nothing else of this 
 
 t.test('the commands of the documents install the chart', { skip: noHelm }, async (t) => {
   const root = fileURLToPath(new URL('../', import.meta.url))
-  const documents = ['README.md', 'docs/operations.md'].map((path) => readFileSync(join(root, path), 'utf8'))
+  const documents = ['README.md', 'docs/kubernetes.md'].map((path) => readFileSync(join(root, path), 'utf8'))
   const commands = documents.flatMap((text) => text.replaceAll(/\\\n\s*/g, '').match(/^helm install .*$/gm) ?? [])
   t.equal(commands.length, 2)
   for (const command of commands) {

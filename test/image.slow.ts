@@ -134,14 +134,14 @@ t.test('the bridge accepts the arguments of every `docker run` in the documents'
   const examples = readdirSync(join(root, 'config/examples')).map((file) => [`/etc/mcp-bridge/${file}`, file] as const)
   const files = new Map<string, string>(examples.map(([path, file]) => [path, text(`config/examples/${file}`)]))
   for (const [, path = ''] of [...files.values()].join().matchAll(/\$\{file:([^}]+)\}/g)) files.set(path, secret(path))
-  const lines = ['README.md', 'docs/operations.md'].flatMap((path) =>
+  const lines = ['README.md', 'docs/docker.md'].flatMap((path) =>
     [
       ...text(path)
         .replaceAll(/\\\n\s*/g, '')
         .matchAll(/^docker run .*$/gm),
     ].map(([line]) => splitCommandLine(line)),
   )
-  const [json = ''] = /"args": (\[\s+"run"[^\]]+\])/.exec(text('docs/operations.md'))?.slice(1) ?? []
+  const [json = ''] = /"args": (\[\s+"run"[^\]]+\])/.exec(text('docs/docker.md'))?.slice(1) ?? []
   const commands = [...lines, JSON.parse(json) as string[]]
   t.ok(commands.length >= 6)
   for (const words of commands) {

@@ -214,9 +214,9 @@ t.test('with the component scale-by-bounds the gateway also scales by its bounds
 })
 
 t.test('kubectl accepts the documented kustomization', { skip: noKubectl }, async (t) => {
-  const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
+  const page = readFileSync(new URL('../docs/kubernetes.md', import.meta.url), 'utf8')
   const mine = temporaryFolder(t)
-  const shown = operations.matchAll(/```yaml\n# (\S+)\n([\s\S]*?)```/g)
+  const shown = page.matchAll(/```yaml\n# (\S+)\n([\s\S]*?)```/g)
   for (const [, file = '', content = ''] of atLeast(t, 1, 'files', shown))
     writeFileSync(
       join(mine, file),

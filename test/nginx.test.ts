@@ -1,4 +1,4 @@
-/** The block for nginx in docs/how-to.md, as it stands there, between clients and bridges. */
+/** The block for nginx in docs/reverse-proxy.md, as it stands there, between clients and bridges. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { LegacyHttp } from './support/legacy-http.js'
 import { call, send } from './support/modern.js'
 import { SseClient } from './support/sse-client.js'
 
-const guide = readFileSync(new URL('../docs/how-to.md', import.meta.url), 'utf8')
+const guide = readFileSync(new URL('../docs/reverse-proxy.md', import.meta.url), 'utf8')
 const [, block = ''] = /^```nginx\n([\s\S]*?)^```$/m.exec(guide) ?? []
 const NGINX = ['/usr/sbin/nginx', 'nginx'].find((path) => spawnSync(path, ['-v']).status === 0)
 const skip = NGINX === undefined && 'nginx is not installed'

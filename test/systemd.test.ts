@@ -1,4 +1,4 @@
-/** The unit of docs/operations.md: systemd takes it, it is as confined as it says, and it fits the configuration beside it. */
+/** The unit of docs/systemd.md: systemd takes it, it is as confined as it says, and it fits the configuration beside it. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,10 +7,9 @@ import { commandIn, secret } from './support/deployment.js'
 import { temporaryFolder } from './support/folder.js'
 import { lacks } from './support/tools.js'
 
-const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
-const section = operations.split(/^## /m).find((text) => text.startsWith('As a service of systemd')) ?? ''
-const [, unit = ''] = /```ini\n([\s\S]*?)```/.exec(section) ?? []
-const [, config = ''] = /```json\n([\s\S]*?)```/.exec(section) ?? []
+const page = readFileSync(new URL('../docs/systemd.md', import.meta.url), 'utf8')
+const [, unit = ''] = /```ini\n([\s\S]*?)```/.exec(page) ?? []
+const [, config = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? []
 const skip = lacks('systemd-analyze', ['--version'])
 /** What the unit says of a key, as often as it says it. */
 const values = (key: string) => [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value = '']) => value)

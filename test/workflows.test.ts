@@ -167,5 +167,5 @@ t.test('the issue forms are valid, and that for bugs asks for the export of the 
     }
   }
   t.match(text('.github/ISSUE_TEMPLATE/bug.yml'), '/inspect/export')
-  t.match(text('SECURITY.md'), 'docs/discovery.md#threat-model')
+  t.match(text('SECURITY.md'), 'docs/trust.md#threat-model')
 })

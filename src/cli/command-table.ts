@@ -301,7 +301,7 @@ export const COMMANDS = {
     about: 'compute the replicas, CPU, memory and Redis that a load needs',
     words: 0,
     flags: ['calls', 'sessions', 'streams', 'parked', 'forwarded', 'json'],
-    details: [`The figures behind it were measured on one machine: see ${DOCUMENTS}operations.md#sizing.`],
+    details: [`The figures behind it were measured on one machine: see ${DOCUMENTS}replicas.md#sizing.`],
     examples: [
       ['Sessions of legacy clients, each with an open stream', 'mcp-bridge size --sessions 10000 --calls 500'],
       [

@@ -167,7 +167,7 @@ const FLAG_HABITS: Readonly<Record<string, Habit>> = {
   ...named(
     'r',
     ['ignoretool'],
-    `which tools a caller sees is set by "scopes" in a configuration file: see ${DOCUMENTS}access.md`,
+    `which tools a caller sees is set by "scopes" in a configuration file: see ${DOCUMENTS}permissions.md`,
   ),
   ...named(
     '',
@@ -255,7 +255,7 @@ const WORD_HABITS: Readonly<Record<string, string>> = {
   verify: 'write mcp-bridge check --config mcp.json',
   test: LISTS,
   doctor: LISTS,
-  init: `mcp-bridge wrap puts the bridge in front of the servers of a client; a configuration file is described in ${DOCUMENTS}config-files.md`,
+  init: `mcp-bridge wrap puts the bridge in front of the servers of a client; a configuration file is described in ${DOCUMENTS}configuration.md`,
   install: WRAPS,
   add: WRAPS,
   setup: WRAPS,

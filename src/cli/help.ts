@@ -37,7 +37,7 @@ export function shortHelp(): string {
     '',
     'More',
     '  mcp-bridge help serve        all flags for serving; the same for each command',
-    `  ${DOCUMENTS}configuration.md  all options`,
+    `  ${DOCUMENTS}configuration.md  files and options`,
   ])
 }
 

@@ -30,7 +30,7 @@ interface Sizing {
 /** What decides how many replicas there are. */
 type Need = 'cpu' | 'memory' | 'sessions' | 'connections' | 'one can stop'
 
-/** Figures of one replica on Node.js 24, as docs/operations.md has them (Sizing). Another machine has others. */
+/** Figures of one replica on Node.js 24, as docs/replicas.md has them (Sizing). Another machine has others. */
 export const FIGURES = {
   /** Microseconds of CPU for a small translated call over HTTP. */
   call: 55,

@@ -1,4 +1,4 @@
-/** Explains failures, in the words of docs/troubleshooting.md. */
+/** Explains failures, in the words of docs/reference/errors.md. */
 import { FAULT_ADVICE, MESSAGE_ADVICE, OUTCOME_ADVICE, STATUS_ADVICE } from './explanations.js'
 
 /** Markdown, with links relative to docs/troubleshooting.md. */

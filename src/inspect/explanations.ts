@@ -32,7 +32,7 @@ export const FAULT_ADVICE = {
   ],
   groupsUnknown: [
     'The token leaves out the groups of its person, because there are too many.',
-    'Have the identity provider send only the groups of the application. See [access.md](access.md#identity-providers).',
+    'Have the identity provider send only the groups of the application. See [access.md](identity-providers.md#recipes).',
   ],
   foreignHost: ['The request names a host that the bridge is not known by.', 'Add the name to `allowedHosts`.'],
   foreignOrigin: [
@@ -75,13 +75,10 @@ export const FAULT_ADVICE = {
     'Check whether the call was executed, before you send it again.',
   ],
   rateLimited: [
-    'The caller uses its share of a bound, or is over a [rate limit](operations.md#rate-limits).',
+    'The caller uses its share of a bound, or is over a [rate limit](limits.md#rate-limits).',
     'Send the request again, after `retryAfterMs` if the error has it.',
   ],
-  overloaded: [
-    'A bound of the bridge is reached.',
-    'See the message for the bound, and [limits](operations.md#limits).',
-  ],
+  overloaded: ['A bound of the bridge is reached.', 'See the message for the bound, and [limits](limits.md#limits).'],
   answerLost: [
     'The server has answered, and the bridge had no memory for the answer.',
     'Check whether the call was executed, before you send it again.',
@@ -96,7 +93,7 @@ export const FAULT_ADVICE = {
     'An error in the bridge, after the call was sent.',
     'Check whether the call was executed, before you send it again. Report it with the log line of the call.',
   ],
-  storeUnavailable: ['Redis is unreachable.', 'See [failures of Redis](operations.md#failures-of-redis-and-replicas).'],
+  storeUnavailable: ['Redis is unreachable.', 'See [failures of Redis](redis.md#failures-of-redis-and-replicas).'],
   authUnavailable: [
     'The identity provider is unreachable, and the bridge knows no keys to check the token with.',
     'Try again later. The log line has the cause.',
@@ -135,7 +132,7 @@ export const FAULT_ADVICE = {
   ],
   upstreamAuthRequired: [
     'The server does not accept the credential.',
-    'Check `headers` of the server; for sign-in see [auth.md](auth.md#when-it-fails).',
+    'Check `headers` of the server; for sign-in see [auth.md](auth.md#errors).',
   ],
   upstreamRefused: [
     'The server refused the request before it executed anything.',
@@ -153,15 +150,15 @@ export const FAULT_ADVICE = {
     'The server answered with something that its revision does not allow.',
     'Report it to the author of the server.',
   ],
-  signInRequired: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
-  signInByUrl: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
-  signInPending: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
-  signInRefused: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
-  clientNeeded: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
-  authUnsafe: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
-  authFailed: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
-  scopeRefused: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
-  storeRefused: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
+  signInRequired: ['Signing in to the server.', 'See [auth.md](auth.md#errors).'],
+  signInByUrl: ['Signing in to the server.', 'See [auth.md](auth.md#errors).'],
+  signInPending: ['Signing in to the server.', 'See [auth.md](auth.md#errors).'],
+  signInRefused: ['Signing in to the server.', 'See [auth.md](auth.md#errors).'],
+  clientNeeded: ['Signing in to the server.', 'See [auth.md](auth.md#errors).'],
+  authUnsafe: ['Signing in to the server.', 'See [auth.md](auth.md#errors).'],
+  authFailed: ['Signing in to the server.', 'See [auth.md](auth.md#errors).'],
+  scopeRefused: ['Signing in to the server.', 'See [auth.md](auth.md#errors).'],
+  storeRefused: ['Signing in to the server.', 'See [auth.md](auth.md#errors).'],
 } as const
 
 export const OUTCOME_ADVICE = {
@@ -386,11 +383,8 @@ export const MESSAGE_ADVICE = [
     'Raise the limit in the message, if the server needs it.',
   ],
   [['The answer to initialize is larger than ', ' KiB'], 'Report it to the author of the server.'],
-  [
-    ['The bridge has no memory left for the answer of the server (limits.memory)'],
-    'See [memory](operations.md#memory).',
-  ],
-  [['The bridge has no memory left for messages (limits.memory)'], 'See [memory](operations.md#memory).'],
+  [['The bridge has no memory left for the answer of the server (limits.memory)'], 'See [memory](limits.md#memory).'],
+  [['The bridge has no memory left for messages (limits.memory)'], 'See [memory](limits.md#memory).'],
   [['The server accepts notifications too slowly, and no memory is left for more'], 'Look into the log of the server.'],
   [['The server has ended the subscription'], 'Nothing.'],
   [['The channel is closed'], 'Send the request again.'],

@@ -1,5 +1,5 @@
 /**
- * The rules of docs/translation.md, each in one sentence that explains a change to viewers. Markdown with code only; `you` is
+ * The rules of docs/development/translation.md, each in one sentence that explains a change to viewers. Markdown with code only; `you` is
  * the client.
  */
 export const RULE_SENTENCES = {

@@ -51,7 +51,7 @@ export function pathOf({ at }: Change): string {
 
 /** The row of the documentation that explains a change. */
 export function ruleAddress(rule: string): string {
-  return addressIn('translation.md', `#${encodeURIComponent(rule)}`)
+  return addressIn('development/translation.md', `#${encodeURIComponent(rule)}`)
 }
 
 /** The rule in a sentence, as Markdown with code only; undefined if there is none. */

@@ -2,7 +2,7 @@
 
 /**
  * Every event of the log. Names are stable, because people build dashboards and alerts on them; messages may change.
- * docs/operations.md has the same list, with levels and fields: test/log/events.test.ts compares the two.
+ * docs/reference/log-events.md has the same list, with levels and fields: test/log/events.test.ts compares the two.
  */
 export const LOG_EVENTS = {
   call: 'A call is over.',

@@ -20,7 +20,7 @@ export function Rule({ rule }: { rule: string }) {
 
 /** The text of a rule's row. */
 export function RuleRow({ rule }: { rule: string }) {
-  return html`<${Line} text=${ruleWords(rule) ?? ''} document="translation.md" />`
+  return html`<${Line} text=${ruleWords(rule) ?? ''} document="development/translation.md" />`
 }
 
 /** The meaning and remedy of a failure, if known. */

@@ -119,7 +119,7 @@ export interface Certificate {
 
 /** How much of a bound is used now. */
 export interface Gauge {
-  /** The name of the bound; docs/operations.md lists them all. */
+  /** The name of the bound; docs/reference/bounds.md lists them all. */
   bound: string
   /** The server or group, if the bound concerns a single one. */
   server?: string

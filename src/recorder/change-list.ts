@@ -1,7 +1,7 @@
 /** The changes of a message, in order. Equal lists share one object, because messages of one kind have the same changes. */
 import type { Became, Collected, Op, Place } from './changes.js'
 
-/** A change with its rule: the id of a row of docs/translation.md. */
+/** A change with its rule: the id of a row of docs/development/translation.md. */
 export interface RuledChange {
   at: string
   op: Op

@@ -22,7 +22,7 @@ export interface Change {
    */
   at: string
   op: 'add' | 'remove' | 'replace'
-  /** The id of the row of docs/translation.md that says why. */
+  /** The id of the row of docs/development/translation.md that says why. */
   rule: string
 }
 

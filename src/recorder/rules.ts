@@ -1,4 +1,4 @@
-/** Maps each edit of a message to its rule: the id of a row of docs/translation.md, which explains it. */
+/** Maps each edit of a message to its rule: the id of a row of docs/development/translation.md, which explains it. */
 
 import { annotationsOfTool } from '../protocol/annotations.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
@@ -142,7 +142,7 @@ function isOf(block: Payload | undefined, type: string): boolean {
   return block !== undefined && raw(block, 'type') === `"${type}"`
 }
 
-/** All rules. Each is the id of a row of docs/translation.md. */
+/** All rules. Each is the id of a row of docs/development/translation.md. */
 export const RULES: ReadonlySet<string> = new Set([
   ...Object.values(ROWS).flatMap((rows) => rows.map(([, , rule]) => rule)),
   ...OF_ELEMENTS.map(({ rule }) => rule),

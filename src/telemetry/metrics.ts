@@ -1,4 +1,4 @@
-/** Counts and times what happens in the bridge, for Prometheus. docs/operations.md explains each metric. */
+/** Counts and times what happens in the bridge, for Prometheus. docs/metrics.md explains each metric. */
 import { Counter, collectDefaultMetrics, Gauge as Level, type Metric, Registry } from 'prom-client'
 import { faults } from '../fault/fault.js'
 import type { CallEvent, Conditions, Gauge, Observe } from '../ports/events.js'

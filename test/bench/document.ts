@@ -1,4 +1,7 @@
-/** Writes the figures of a run between markers: tables and profile into docs/performance.md, replicas into docs/operations.md. */
+/**
+ * Writes the figures of a run between markers: the small call into docs/performance.md, tables and profile
+ * into docs/development/performance.md, replicas into docs/development/replicas.md.
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { beside } from './processes.js'
 import {
@@ -17,32 +20,45 @@ import { scenarios } from './scenarios.js'
 import { asMarkdown, type Table } from './tables.js'
 
 const PERFORMANCE = beside('../../docs/performance.md')
-const OPERATIONS = beside('../../docs/operations.md')
+const MEASUREMENTS = beside('../../docs/development/performance.md')
+const REPLICAS = beside('../../docs/development/replicas.md')
 
 /** Replaces the tables, the profile and the replicas, each as a whole: no table has figures of several runs. */
 export function writeDocument(results: readonly Results[]): void {
   if (results.some(({ blocks, fresh, idle }) => blocks.length + fresh.length + idle.length > 0))
-    write(PERFORMANCE, 'tables', tablesOf(results))
+    write(MEASUREMENTS, 'tables', tablesOf(results))
+  const summary = results.flatMap(summaryOf)
+  if (summary.length > 0) write(PERFORMANCE, 'summary', summary)
   const profiled = results.filter(({ profiles }) => profiles.length > 0)
   if (profiled.length > 0)
     write(
-      PERFORMANCE,
+      MEASUREMENTS,
       'profile',
       profiled.flatMap(({ about, profiles }) => [`${aboutLine(about)}.`, asMarkdown(partsTable(profiles))]),
     )
   const [replicated] = results.filter(({ replicas }) => replicas !== undefined)
   if (replicated?.replicas)
-    write(OPERATIONS, 'replicas', [howMeasured(replicated), ...replicaTables(replicated.replicas).map(asMarkdown)])
+    write(REPLICAS, 'replicas', [howMeasured(replicated), ...replicaTables(replicated.replicas).map(asMarkdown)])
 }
 
 /** The goals and the tables of a run: on one Node.js after the other. */
 export function tablesOf(results: readonly Results[]): string[] {
   return results.flatMap((one) => [
-    `### On Node.js ${one.about.node.slice(1)}`,
+    headingOf(one),
     howMeasured(one),
     asMarkdown(goalTable(goalRows(one.goals))),
     ...scenarioTables(one).map(asMarkdown),
   ])
+}
+
+/** The small call alone; nothing if it was not measured. */
+function summaryOf(one: Results): string[] {
+  const own = one.blocks.filter(({ scenario }) => scenario === 'small')
+  return own.length === 0 ? [] : [headingOf(one), howMeasured(one), asMarkdown(scenarioTable(own))]
+}
+
+function headingOf({ about }: Results): string {
+  return `### On Node.js ${about.node.slice(1)}`
 }
 
 function scenarioTables({ blocks, fresh, idle }: Results): Table[] {

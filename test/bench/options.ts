@@ -135,7 +135,7 @@ Results:
 ${rows([
   ['--json <file>', 'where all figures go, bench.json by default'],
   ['--from <file>', 'measures nothing and prints what is in this file'],
-  ['--write', 'also writes the tables, or the profile, into docs/performance.md, and replicas into docs/operations.md'],
+  ['--write', 'also writes the tables, or the profile, into docs/performance.md and docs/development'],
 ])}
 
 Scenarios, with the connections of --all:

@@ -1,8 +1,8 @@
-/** Help and docs/configuration.md: both are made of the tables of commands and flags, and of the schema of options. */
+/** Help and the pages of options in docs/reference: both are made of the tables of commands and flags, and of the schema of options. */
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { COMMAND_NAMES, rowOf } from '../../src/cli/commands.js'
-import { configurationPage } from '../../src/cli/configuration-page.js'
+import { configurationPages } from '../../src/cli/configuration-page.js'
 import { FLAGS, type FlagName, flagOf } from '../../src/cli/flags.js'
 import { helpOf, shortHelp } from '../../src/cli/help.js'
 import { parseCommand } from '../../src/cli/parse.js'
@@ -34,7 +34,7 @@ t.test('the help of a command lists exactly its flags', async (t) => {
 })
 
 t.test('the help, the reference and the JSON Schema describe an option in the same words', async (t) => {
-  const page = configurationPage()
+  const page = Object.values(configurationPages()).join('\n')
   const serve = flat(helpOf(['serve']))
   const schema = settingsSchema()
   for (const { path, about } of options()) {
@@ -67,8 +67,10 @@ t.test(
   },
 )
 
-t.test('docs/configuration.md is fresh (npm run schema writes it)', async (t) => {
-  t.equal(readFileSync(new URL('docs/configuration.md', root), 'utf8'), configurationPage())
+t.test('the pages of options are fresh (npm run schema writes them)', async (t) => {
+  const pages = Object.entries(configurationPages())
+  t.ok(pages.length > 2)
+  for (const [name, text] of pages) t.equal(readFileSync(new URL(`docs/reference/${name}`, root), 'utf8'), text, name)
 })
 
 t.test('the README has fewer than 1,500 words', async (t) => {
@@ -85,8 +87,8 @@ t.test('the README has a picture of the inspector, which is small', async (t) =>
   t.ok(picture.length < 150 * 1024, `${picture.length} bytes`)
 })
 
-t.test('every environment variable that the bridge reads is in docs/configuration.md', async (t) => {
-  const page = configurationPage()
+t.test('every environment variable that the bridge reads is in docs/reference/flags.md', async (t) => {
+  const page = configurationPages()['flags.md'] ?? ''
   const source = new URL('src/', root)
   const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
   const names = files.flatMap((file) =>

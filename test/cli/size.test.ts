@@ -5,7 +5,7 @@ import { parseCommand } from '../../src/cli/parse.js'
 import { FIGURES, type Load, sizeOf, sizingInWords } from '../../src/cli/size.js'
 
 const NONE: Load = { calls: 0, sessions: 0, streams: 0, parked: 0, forwarded: undefined }
-const operations = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../docs/replicas.md', import.meta.url), 'utf8')
 
 t.test('one replica more than is needed, so that one can stop', async (t) => {
   const { replicas, because } = sizeOf({ ...NONE, calls: 10 })
@@ -82,7 +82,7 @@ t.test('says what the chart needs', async (t) => {
   t.match(text, /limits: \{ memory: \d+Mi \}/)
 })
 
-t.test('docs/operations.md has the figures', async (t) => {
+t.test('docs/replicas.md has the figures', async (t) => {
   const { call, forwarded, base, session, stream, parked, record } = FIGURES
   for (const [text, figure] of [
     ['a small translated call over HTTP', `${call} µs`],
@@ -93,5 +93,5 @@ t.test('docs/operations.md has the figures', async (t) => {
     ['a parked call', `${parked} KiB`],
     ['a session in Redis', `${record} bytes`],
   ] as const)
-    t.match(operations, `| ${text} | ${figure} |`)
+    t.match(page, `| ${text} | ${figure} |`)
 })

@@ -70,7 +70,7 @@ t.test('callers need the token', async (t) => {
 })
 
 t.test('samples for Docker require a token', async (t) => {
-  for (const name of ['README.md', 'docs/operations.md']) {
+  for (const name of ['README.md', 'docs/docker.md']) {
     const text = readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
     const samples = [...text.matchAll(/^```\w*\n(.*?)^```$/gms)].map(([, sample = '']) => sample)
     const open = samples.filter((sample) => sample.includes('http://0.0.0.0:8080'))

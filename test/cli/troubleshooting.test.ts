@@ -1,7 +1,7 @@
-/** docs/troubleshooting.md: made of the messages of the sources, and of an explanation for each that has to be there. */
+/** docs/troubleshooting.md and the pages of errors in docs/reference: made of the messages of the sources, and of an explanation for each that has to be there. */
 import { existsSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { troubleshootingPage } from '../../.ci/troubleshooting.js'
+import { troubleshootingPages } from '../../.ci/troubleshooting.js'
 import { cliErrorOf, EXIT, inWords } from '../../src/cli/errors.js'
 import { parseCommand } from '../../src/cli/parse.js'
 import { faults } from '../../src/fault/fault.js'
@@ -11,16 +11,18 @@ import { atLeast } from '../support/at-least.js'
 
 const docs = new URL('../../docs/', import.meta.url)
 const read = (name: string) => readFileSync(new URL(name, docs), 'utf8')
-const page = read('troubleshooting.md')
+const paths = Object.keys(troubleshootingPages())
+const page = paths.map(read).join('\n')
 
 t.test(
-  'docs/troubleshooting.md is fresh (npm run schema writes it), and explains every message that it has to',
+  'the pages of errors are fresh (npm run schema writes them), and explain every message that they have to',
   async (t) => {
-    t.equal(page, troubleshootingPage())
+    t.ok(paths.includes('troubleshooting.md'))
+    for (const [path, text] of Object.entries(troubleshootingPages())) t.equal(read(path), text, path)
   },
 )
 
-t.test('every fault, cause, status and exit code is on the page', async (t) => {
+t.test('every fault, cause, status and exit code is on a page', async (t) => {
   for (const { code, status, ...row } of Object.values(faults)) {
     const reason = 'reason' in row ? `\`${row.reason}\`` : '—'
     t.ok(page.includes(`| ${reason} | ${code} | ${status} | `), `${reason} ${code} ${status}`)
@@ -36,13 +38,17 @@ t.test('reasons of sign-in are explained in docs/auth.md', async (t) => {
   for (const [, reason = ''] of atLeast(t, 5, 'reasons', rows)) t.match(auth, `| \`${reason}\` |`)
 })
 
-t.test('links of the page lead to sections that exist', async (t) => {
-  const links = [...page.matchAll(/\]\(([\w-]+\.md)?(?:#([\w-]+))?\)/g)]
-  t.ok(links.length > 10)
-  for (const [link, file = 'troubleshooting.md', anchor] of links) {
-    t.ok(existsSync(new URL(file, docs)), link)
+t.test('links of the pages lead to sections that exist', async (t) => {
+  const links = paths.flatMap((path) =>
+    [...read(path).matchAll(/\]\(([\w./-]+\.md)?(?:#([\w-]+))?\)/g)].map(
+      ([link, file, anchor]) => [link, new URL(file ?? '', new URL(path, docs)), anchor] as const,
+    ),
+  )
+  t.ok(links.length > 40)
+  for (const [link, file, anchor] of links) {
+    t.ok(existsSync(file), `${link}: ${file.pathname}`)
     if (anchor === undefined) continue
-    const text = read(file)
+    const text = readFileSync(file, 'utf8')
     const titles = [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
       title
         .toLowerCase()

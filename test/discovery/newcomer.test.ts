@@ -1,4 +1,4 @@
-/** docs/discovery-tutorial.md: its commands, one after the other. */
+/** The tutorial of docs/discovery.md: its commands, one after the other. */
 import { spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -11,7 +11,10 @@ import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const section = readFileSync(join(root, 'docs/discovery-tutorial.md'), 'utf8')
+const [, tutorial = ''] = readFileSync(join(root, 'docs/discovery.md'), 'utf8').split(
+  '\n## Discovery in five commands\n',
+)
+const [section = ''] = tutorial.split('\n## ')
 const commands = [...section.matchAll(/^```sh\n(.*?)\n```$/gms)].map(([, command]) => command as string)
 
 /** Runs lines as people do, with the program installed, and a trust store of their own. */

@@ -1,4 +1,4 @@
-/** What of an offer differs between the eras by the rules of docs/translation.md, and is left out before two are compared. */
+/** What of an offer differs between the eras by the rules of docs/development/translation.md, and is left out before two are compared. */
 import type { Offer } from './offer.js'
 
 type Json = Record<string, unknown>

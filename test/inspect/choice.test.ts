@@ -53,7 +53,7 @@ for (const clientKind of CLIENTS.filter(({ transport }) => transport !== 'HTTP+S
       t.match(texts.get(sent?.seq ?? 0), '"name":"echo"', 'and its message to the server the name there')
     })
 
-t.test('each change has its row in docs/translation.md', async (t) => {
+t.test('each change has its row in docs/development/translation.md', async (t) => {
   for (const rule of ['unusable-tools', 'rewritten-tools', 'exact-names']) t.ok(checked.rules.has(rule), rule)
   t.notOk(checked.rules.has(UNKNOWN))
 })

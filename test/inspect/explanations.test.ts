@@ -16,8 +16,8 @@ t.test('src/inspect/explanations.ts is fresh: npm run schema writes it', async (
   t.same({ ...made }, explanations())
 })
 
-t.test('each rule has a sentence of its own, and a row of docs/translation.md', async (t) => {
-  const document = read('translation.md')
+t.test('each rule has a sentence of its own, and a row of docs/development/translation.md', async (t) => {
+  const document = read('development/translation.md')
   t.same(Object.keys(RULE_SENTENCES), [...RULES].toSorted())
   for (const [rule, sentence] of Object.entries(RULE_SENTENCES)) {
     t.ok(document.includes(`<a id="${rule}"></a>`), rule)
@@ -25,8 +25,9 @@ t.test('each rule has a sentence of its own, and a row of docs/translation.md', 
   }
 })
 
-t.test('the page explains each fault with its row of docs/troubleshooting.md', async (t) => {
-  const document = read('troubleshooting.md')
+t.test('the page explains each fault with its row of docs/reference/errors.md', async (t) => {
+  // Links are relative to docs/troubleshooting.md.
+  const document = read('reference/errors.md').replaceAll('](../troubleshooting.md#', '](#').replaceAll('](../', '](')
   t.same(Object.keys(made.FAULT_ADVICE), Object.keys(faults))
   for (const fault of Object.keys(faults)) {
     const { meaning = '', next = '' } = adviceOn({ fault }) ?? {}

@@ -95,7 +95,7 @@ for (const kind of CLIENTS.filter(({ transport }) => transport !== 'HTTP+SSE'))
     }
   })
 
-t.test('each change has its row in docs/translation.md', async (t) => {
+t.test('each change has its row in docs/development/translation.md', async (t) => {
   t.notOk(checked.rules.has(UNKNOWN))
   for (const rule of ['group-names', 'rewritten-tools', 'exact-names']) t.ok(checked.rules.has(rule), rule)
 })

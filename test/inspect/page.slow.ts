@@ -366,7 +366,7 @@ t.test('marks the changes of the bridge in a real call on both sides, with links
   const links = await browser.evaluate<string[]>(
     `[...document.querySelectorAll('.changes a:not(.rule a)')].map(({ href }) => href)`,
   )
-  const rules = links.map((link) => /\/docs\/translation\.md#(.*)$/.exec(link)?.[1] ?? link)
+  const rules = links.map((link) => /\/docs\/development\/translation\.md#(.*)$/.exec(link)?.[1] ?? link)
   for (const rule of rules) t.ok(RULES.has(rule), rule)
   // Each rule is told once, as the documentation has it; on all links it is the tip.
   const told = await browser.evaluate<string[]>(

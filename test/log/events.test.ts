@@ -1,4 +1,4 @@
-/** Every line of the log has an event; code, table and docs/operations.md have the same events. */
+/** Every line of the log has an event; code, table and docs/reference/log-events.md have the same events. */
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { LOG_EVENTS } from '../../src/log/events.js'
@@ -10,10 +10,7 @@ const sources = readdirSync(new URL('../../src/', import.meta.url), { recursive:
   .filter((name) => name.endsWith('.ts') && name !== TABLE)
   .map((name) => [name, read(`src/${name}`)] as const)
 const LOGGED = /\.(debug|info|warn|error)\(\s*\{\s*event: '([a-z_]+)'/g
-const logs =
-  read('docs/operations.md')
-    .split(/^## /m)
-    .find((text) => text.startsWith('Logs\n')) ?? ''
+const logs = read('docs/reference/log-events.md')
 /** `| event | level | meaning | fields |` */
 const documented = [...logs.matchAll(/^\| `([a-z_]+)` \| ([a-z, ]+) \| (.*?) \| .*\|$/gm)].map(
   ([, event = '', levels = '', meaning = '']) => ({ event, levels: levels.split(', '), meaning }),

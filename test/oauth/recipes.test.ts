@@ -1,4 +1,4 @@
-/** The recipes of docs/access.md, each with a token that has the claims which its identity provider documents. */
+/** The recipes of docs/identity-providers.md, each with a token that has the claims which its identity provider documents. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { Verifier } from '../../src/oauth/server/verifier.js'
@@ -7,9 +7,9 @@ import { TokenIssuer } from '../support/token-issuer.js'
 
 type Json = Record<string, unknown>
 
-const page = readFileSync(new URL('../../docs/access.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../docs/identity-providers.md', import.meta.url), 'utf8')
 const recipes = new Map(
-  [...page.matchAll(/^#### (\w+)\n(?:(?!^#).*\n)*?```json\n(.+)\n```/gm)].map(([, name = '', json = '']) => [
+  [...page.matchAll(/^### (\w+)\n(?:(?!^#).*\n)*?```json\n(.+)\n```/gm)].map(([, name = '', json = '']) => [
     name,
     JSON.parse(json) as Json,
   ]),

@@ -1,4 +1,4 @@
-/** The rules of changes: rows of docs/translation.md. */
+/** The rules of changes: rows of docs/development/translation.md. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type { MessageOrigin } from '../../src/protocol/encoded.js'
@@ -6,9 +6,9 @@ import { changesOf, RULES, UNKNOWN } from '../../src/recorder/rules.js'
 import { sourceOf } from '../../src/rpc/source.js'
 import { edit, mapElements, objectIn, type Payload, parseObject, parseSource } from '../../src/rpc/splice.js'
 
-const document = readFileSync(new URL('../../docs/translation.md', import.meta.url), 'utf8')
+const document = readFileSync(new URL('../../docs/development/translation.md', import.meta.url), 'utf8')
 
-t.test('every rule is the id of one row of docs/translation.md', async (t) => {
+t.test('every rule is the id of one row of docs/development/translation.md', async (t) => {
   const rows = document.split('\n').filter((line) => line.startsWith('|'))
   for (const rule of RULES) t.equal(rows.filter((row) => row.includes(`<a id="${rule}"></a>`)).length, 1, rule)
 })

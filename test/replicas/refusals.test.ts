@@ -162,7 +162,7 @@ test('a node of a Redis Cluster at "url" is named as one, also while it has some
   t.same(cluster.codes(), [])
 })
 
-/** The rights that docs/operations.md names. */
+/** The rights that docs/redis.md names. */
 const RIGHTS =
   '~mcp-bridge:* &mcp-bridge:* +ping +get +set +del +eval +multi +exec +incr +pttl +publish +subscribe'.split(' ')
 const setUser = (port: number, name: string, ...rules: string[]) => askRedis(port, '', 'ACL', 'SETUSER', name, ...rules)

@@ -1,4 +1,4 @@
-/** docs/operations.md and the dashboard say what there is, and all of it. */
+/** docs/metrics.md, docs/logs.md and the dashboard say what there is, and all of it. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type { BridgeEvent } from '../../src/ports/events.js'
@@ -13,7 +13,7 @@ import { ModernHttp } from '../support/modern-http.js'
 import { type Family, readFamilies } from '../support/prometheus.js'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
-const operations = read('docs/operations.md')
+const page = read('docs/metrics.md')
 const dashboard = JSON.parse(read('config/helm/mcp-bridge/files/grafana-dashboard.json')) as {
   templating: { list: { name: string; type: string; query: unknown }[] }
   panels: {
@@ -25,7 +25,6 @@ const dashboard = JSON.parse(read('config/helm/mcp-bridge/files/grafana-dashboar
     targets?: { expr: string; datasource: object }[]
   }[]
 }
-const section = (title: string) => operations.split(/^## /m).find((text) => text.startsWith(`${title}\n`)) ?? ''
 const NAME = /\b(?:mcp_bridge|process|nodejs)_[a-z0-9_]+/g
 const SOURCE = { type: 'prometheus', uid: '${datasource}' }
 
@@ -79,7 +78,7 @@ function namesOf({ name, type }: Family): string[] {
 
 t.test('the documentation has every metric with its labels, and no other', async (t) => {
   const all = await families()
-  const metrics = section('Metrics')
+  const metrics = page
   const known = new Set(all.flatMap((family) => [family.name, ...namesOf(family)]))
   for (const name of atLeast(t, 20, 'names', metrics.match(NAME) ?? []))
     t.ok(known.has(name), `there is a metric ${name}`)
@@ -144,9 +143,9 @@ t.test('the documentation has every bound that is reported, and no other', async
   }
   const legacy = await LegacyHttp.start(t)
   const told = new Set([...(await scrape({ url: legacy.url })), ...(await scrape(legacyStdio(t).server))])
-  const table = section('Metrics').split('| `bound` |')[1]?.split('\n\n')[0] ?? ''
-  const documented = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) => cell.match(/[a-z_]+/g) ?? [])
-  t.same(documented.sort(), [...told].sort())
+  const table = page.split('| `bound` |')[1]?.split('\n\n')[0] ?? ''
+  const named = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) => cell.match(/[a-z_]+/g) ?? [])
+  t.same(named.sort(), [...told].sort())
 })
 
 t.test('the documentation has every field of the log line of a call', async (t) => {
@@ -163,7 +162,7 @@ t.test('the documentation has every field of the log line of a call', async (t) 
       for (const key of Object.keys(line)) fields.add(key)
   }
   t.ok(fields.size > 15)
-  const logs = section('Logs')
+  const logs = read('docs/logs.md')
   // The tests' own logger says these two.
   for (const other of ['pid', 'hostname']) fields.delete(other)
   for (const field of fields) t.ok(logs.includes(`\`${field}\``), field)

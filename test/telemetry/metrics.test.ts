@@ -1,4 +1,4 @@
-/** What is counted, and that it can be scraped. docs/operations.md says what it is for. */
+/** What is counted, and that it can be scraped. docs/metrics.md says what it is for. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import type { BridgeEvent } from '../../src/ports/events.js'

@@ -1,6 +1,6 @@
 /**
  * The reference of all options: types, defaults and descriptions. `npm run schema` writes config/mcp-bridge.schema.json and
- * docs/configuration.md from it, and `mcp-bridge help` shows the same descriptions.
+ * pages of docs/reference from it, and `mcp-bridge help` shows the same descriptions.
  */
 import * as z from 'zod'
 import { access } from './access.js'
