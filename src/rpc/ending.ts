@@ -4,8 +4,10 @@
  */
 import { BLOCK, Quotes } from './quotes.js'
 
-/** Most characters of a name or text that matter, such as `input_required`, and of the beginning of a key. */
+/** Most bytes of a name or text that matter, such as `input_required`, and of the beginning of a key. */
 const LONGEST = 32
+const BACKSLASH = 0x5c
+const encoder = new TextEncoder()
 
 /** How a call ended. `code` is that of an error. */
 export interface Ended {
@@ -18,8 +20,9 @@ export class Ending {
   #depth = 0
   readonly #quotes = new Quotes()
   #inString = false
-  /** The beginning of the current or last string. */
-  #text = ''
+  /** The first bytes of the current or last string. No text is made of them, because a result may have millions of strings. */
+  readonly #first = new Uint8Array(LONGEST)
+  #length = 0
   /** The member of the response, and the member in it, whose value comes next. */
   #outer = ''
   #key = ''
@@ -29,11 +32,11 @@ export class Ending {
   #inData = false
   /** A key in the result begins with `prefix` or is written with escapes, or the result is of another type. */
   hasMarked = false
-  readonly #prefix: string | undefined
+  readonly #prefix: Uint8Array | undefined
 
-  /** `prefix`: of keys for which `hasMarked` looks. */
+  /** `prefix`: of keys for which `hasMarked` looks, of at most LONGEST ASCII characters. */
   constructor(prefix?: string) {
-    this.#prefix = prefix
+    this.#prefix = prefix === undefined ? undefined : encoder.encode(prefix)
   }
 
   /** How the call ended, after the last piece; undefined if neither a result nor an error was recognized. */
@@ -61,13 +64,18 @@ export class Ending {
   /** Reads bytes without a quote that begins or ends a string. */
   #readUpTo(block: Uint8Array, start: number, end: number): void {
     if (!this.#inString) for (let at = start; at < end; at++) this.#read(block[at] as number)
-    else if ((this.#depth <= 2 || this.#looks()) && this.#text.length <= LONGEST)
-      this.#text += String.fromCharCode(...block.subarray(start, Math.min(end, start + LONGEST + 1)))
+    else if (this.#depth <= 2 || this.#looks())
+      for (let at = start; at < end && this.#length < LONGEST; at++) this.#first[this.#length++] = block[at] as number
+  }
+
+  /** The beginning of the current or last string. */
+  get #text(): string {
+    return String.fromCharCode(...this.#first.subarray(0, this.#length))
   }
 
   #beginString(): void {
     this.#inString = true
-    this.#text = ''
+    this.#length = 0
   }
 
   #endString(): void {
@@ -96,8 +104,7 @@ export class Ending {
         return
       case 0x3a: // :
         this.#key = this.#depth <= 2 ? this.#text : ''
-        if (this.#prefix !== undefined && this.#looks())
-          this.hasMarked ||= this.#text.includes('\\') || (this.#depth > 2 && this.#text.startsWith(this.#prefix))
+        if (this.#prefix !== undefined && this.#looks()) this.hasMarked ||= this.#isMarked(this.#prefix)
         return
       case 0x2c: // ,
         this.#key = ''
@@ -114,6 +121,14 @@ export class Ending {
       this.#outer === 'result' &&
       (this.#depth === 2 || (this.#depth > 2 && !this.#inData))
     )
+  }
+
+  /** Whether the last string, which is a key, may be one that `hasMarked` looks for. */
+  #isMarked(prefix: Uint8Array): boolean {
+    for (let at = 0; at < this.#length; at++) if (this.#first[at] === BACKSLASH) return true
+    if (this.#depth <= 2 || this.#length < prefix.length) return false
+    for (let at = 0; at < prefix.length; at++) if (this.#first[at] !== prefix[at]) return false
+    return true
   }
 
   /** Reads a character of a number or a word in the result or the error. */
