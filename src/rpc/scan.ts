@@ -248,6 +248,12 @@ function isHex(c: number | undefined): boolean {
 
 /** Skips a number, `true`, `false` or `null`. */
 function skipPlain(text: string, at: number): number {
+  // Nearly all are short integers.
+  let i = at
+  let c = text.charCodeAt(i)
+  if (c === ZERO) c = text.charCodeAt(++i)
+  else while (c >= ZERO && c <= NINE) c = text.charCodeAt(++i)
+  if (i > at && (c === COMMA || c === CLOSE_BRACKET || c === CLOSE_BRACE)) return i
   PLAIN_VALUE.lastIndex = at
   if (!PLAIN_VALUE.test(text)) throw unexpected(text, at)
   return PLAIN_VALUE.lastIndex
