@@ -481,7 +481,7 @@ const SEEN: readonly Advice[] = [
   ],
   [
     '404 after a deploy or restart',
-    'The session of a legacy client has ended (`session_not_found`). Its client has to open another one with `initialize`; most do it by themselves. With [replicas](replicas.md), sessions with modern servers go on if all replicas have the same `redis` and `stateKeys`. A path of a server that is gone, or has another name now, is 404, too (`no_such_path`).',
+    'The session of a legacy client has ended. Its client has to open another one with `initialize`; most do it by themselves. With [replicas](replicas.md), sessions with modern servers go on if all replicas have the same `redis` and `stateKeys`. A path of a server that is gone, or has another name now, is 404, too.',
   ],
   [
     '401',

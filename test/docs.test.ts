@@ -62,7 +62,11 @@ t.test('a page for users is short', async (t) => {
   t.ok(textOf(join(root, 'docs/development/architecture.md')).split(/\s+/).length <= 4_000)
 })
 
-t.test('every page is reached from the start page or from a page that it names', async (t) => {
+t.test('every page for users is two links from the README, and every other page is reached from there', async (t) => {
+  const linked = [...textOf(join(root, 'docs/README.md')).matchAll(/\]\(([\w/-]+\.md)/g)].map(([, path]) => path)
+  t.match(textOf(join(root, 'README.md')), '](docs/README.md)')
+  for (const page of pages.map(nameOf).filter((name) => /^docs\/(?:reference\/)?[\w-]+\.md$/.test(name)))
+    if (page !== 'docs/README.md') t.ok(linked.includes(page.replace('docs/', '')), page)
   const reached = new Set<string>()
   const follow = (page: string) => {
     if (reached.has(page) || !existsSync(page)) return
