@@ -106,6 +106,32 @@ t.test('a caller without a scope gets the tools that the server marks as read-on
   })
 })
 
+t.test('a caller hears which scope a tool needs in every form of a group', async (t) => {
+  const tokens = { bob: 'token-of-bob-0123456789' }
+  const groups = {
+    all: {},
+    bare: { prefix: 'never' },
+    found: { search: true },
+    both: { prefix: 'never', search: true },
+  }
+  for (const unscoped of ['show', 'hide']) {
+    const settings = { auth: { tokens, unscoped }, groups }
+    const { url, seen } = await startGuarded(t, settings, { scopes: { write: ['write'] } }, ['one', 'two'])
+    for (const [group, options] of Object.entries(groups)) {
+      const named = { name: 'prefix' in options ? 'write' : 'one__write', arguments: {} }
+      const forms = 'search' in options ? [named, { name: 'call_tool', arguments: named }] : [named]
+      for (const params of forms) {
+        const { message } = await call(new URL(`/${group}/mcp`, url).href, 'tools/call', params, {
+          headers: { authorization: `Bearer ${tokens.bob}` },
+        })
+        const said = JSON.stringify(message)
+        t.match(said, unscoped === 'hide' ? /Unknown tool/ : /without the scope write/, `${group} ${params.name}`)
+      }
+    }
+    t.equal(seen.length, 0)
+  }
+})
+
 for (const [where, auth, entry, isHidden] of [
   ['nowhere', {}, {}, false],
   ['for all servers', { unscoped: 'hide' }, {}, true],

@@ -30,7 +30,17 @@ import { type BridgeContext, logOf, observerOf } from './context.js'
 import type { HidingServer } from './hidden.js'
 import type { HttpMount } from './http-mount.js'
 import { type MountPlan, type MountSettings, planOf } from './mount-settings.js'
-import { auditOf, cacheOf, choiceOf, learning, requiredScopes, scopesOf, toolLimitsOf, watched } from './pipeline.js'
+import {
+  auditOf,
+  cacheOf,
+  choiceOf,
+  learning,
+  requiredScopes,
+  scopesOf,
+  toolLimitsOf,
+  watched,
+  withheldBy,
+} from './pipeline.js'
 import type { Served } from './served.js'
 import { timesOf } from './server-options.js'
 import { ServerSide } from './server-side.js'
@@ -209,6 +219,9 @@ export class Mount implements Served {
         return this.server.notify(notice)?.finally(leave)
       },
       carriesUnknown,
+      ...(scoped && {
+        withholds: withheldBy(this.#behind, ...(chosen ? [chosen] : []), scoped.policy, listed.policy),
+      }),
       legacyRoute: async (sender) => {
         if (translates) return 'translate'
         return signIn

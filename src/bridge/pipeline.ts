@@ -7,14 +7,16 @@ import { type AuditLog, audit, foreignUses } from '../policy/audit.js'
 import { Cache } from '../policy/cache/cache.js'
 import type { Results } from '../policy/cache/results.js'
 import { choice } from '../policy/choice/choice.js'
+import { compose } from '../policy/compose.js'
 import { globs, MAX_MATCHED_NAME } from '../policy/globs.js'
 import { type RequiredScopes, type Scopes, scopes } from '../policy/scopes.js'
 import { type ToolLimitsOptions, toolLimits } from '../policy/tool-limits.js'
 import type { ListedTool, ToolNames } from '../policy/tool-names.js'
 import type { Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
-import type { Call, Final, Policy } from '../protocol/call.js'
+import type { Call, Final, Handler, Policy } from '../protocol/call.js'
 import { callerOf } from '../protocol/listed.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 import type { CommonSettings, MountSettings } from './mount-settings.js'
 
 /** Most subscriptions that the cache of one server opens. */
@@ -55,6 +57,17 @@ function coverOf(key: string): (tool: string, listed: ListedTool) => boolean {
   const named = globs([key])
   // Globs are not matched with longer names. Such a tool requires the scopes of all rules.
   return (tool) => tool.length > MAX_MATCHED_NAME || named(tool)
+}
+
+/** Returns a function that tells whether one of these policies refuses a call of a tool that the server has. */
+export function withheldBy(behind: Handler, ...policies: readonly Policy[]): (call: Call) => Promise<boolean> {
+  const passed = new Fault('internal', 'No policy refuses the call')
+  const ask = compose((call) => (call.method === CALL_TOOL ? Promise.reject(passed) : behind(call)), ...policies)
+  return (call) =>
+    ask({ ...call, log: { note() {}, warn() {} } }).then(
+      () => true,
+      () => false,
+    )
 }
 
 /** The policy that writes the audit log; undefined without one. */

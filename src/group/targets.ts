@@ -141,9 +141,17 @@ export class Targets {
   /** The first server that lists a name. If `isOnly`, no other may list it. */
   async #owner(call: Call, named: Named, name: string, isOnly = false): Promise<CallTarget> {
     const { owners, unheard } = await this.#owners.of(call, named.list, (ids) => ids.has(name), { isUnique: isOnly })
-    const [member, ...others] = owners
+    const [listing, ...others] = owners
+    const member = listing ?? (isOnly || named !== TOOLS ? undefined : await this.#withholding(call))
     if (!member || (isOnly && others.length > 0)) throw unknown(named, name, member ? [] : unheard)
     return { member, id: name, params: call.params }
+  }
+
+  /** The first server that lists the tool of a call to other callers: it says which scope this one lacks. */
+  async #withholding(call: Call): Promise<Member | undefined> {
+    const members = activeIn(this.#plan())
+    const withheld = await Promise.all(members.map(({ upstream }) => upstream.withholds?.(call)))
+    return members.find((_, i) => withheld[i])
   }
 
   #addressed(call: Call, at: Payload, put: (json: Json) => Payload): CallTarget | Promise<CallTarget> {

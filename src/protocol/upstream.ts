@@ -8,7 +8,7 @@ import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
 import type { Account } from './account.js'
-import type { AskedClient, Handler, Notice, Sender, Told } from './call.js'
+import type { AskedClient, Call, Handler, Notice, Sender, Told } from './call.js'
 import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
@@ -25,6 +25,11 @@ export interface Upstream {
   notify(notice: Notice): Promise<void> | undefined
   /** Whether notifications of this sender that the bridge does not know go to the server; by default they do. */
   carriesUnknown?(sender: Pick<Sender, 'principal' | 'grant'>): boolean
+  /**
+   * Whether the server has the tool of a call, but lists it only to callers with further scopes; by default it has none. The call
+   * would be refused for that reason.
+   */
+  withholds?(call: Call): Promise<boolean>
   /** How to serve a legacy client. Rejects with a Fault. */
   legacyRoute(sender: Sender): Promise<LegacyRoute>
   /**
