@@ -8,6 +8,7 @@ import {
   hasSignInPage,
   isStdio,
   parseListen,
+  SERVER_KEYS,
   type ServerSettings,
   type Settings,
 } from '../config/settings.js'
@@ -119,7 +120,8 @@ export interface MountPlan {
 /** The plan of a mount. `trust` is the plan of a discovered server's TrustContext. */
 export function planOf(name: string, { server, ...settings }: MountSettings, trust?: string): MountPlan {
   const { auth, limits, page, ...common } = without(settings, APPLIED)
-  const own = Object.entries(server).filter(([key]) => !APPLIED_OF_SERVER.includes(key))
+  // Files of clients have options of theirs in an entry.
+  const own = Object.entries(server).filter(([key]) => SERVER_KEYS.has(key) && !APPLIED_OF_SERVER.includes(key))
   const isPolicy = ([key]: [string, unknown]) => POLICIES_OF_SERVER.includes(key)
   const checksScopes = trust !== undefined || Object.keys(server.scopes).length > 0
   const policies = JSON.stringify([

@@ -85,6 +85,12 @@ for (const name of Object.keys(ENTRIES)) {
   )
 }
 
+t.test('an option of a server entry that the bridge does not know makes nothing anew', async (t) => {
+  for (const [name, entry] of Object.entries(settings.mcpServers))
+    for (const key of ['autoApprove', 'disabledTools', 'toString'])
+      t.equal(anew({ mcpServers: { ...settings.mcpServers, [name]: { ...entry, [key]: DIFFERENT } } }, name), 'nothing')
+})
+
 t.test('an option of the bridge makes servers anew, except those that are applied or affect no mount', async (t) => {
   for (const key of OPTIONS.filter((key) => !['mcpServers', 'auth', ...APPLIED].includes(key))) {
     const expected = AROUND.includes(key) ? 'nothing' : ['audit', 'metricsTools'].includes(key) ? 'mount' : 'server'
