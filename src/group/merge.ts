@@ -2,7 +2,7 @@
 import { foreignExtensions, foreignIn, hasForeign, KNOWN_EXTENSIONS } from '../protocol/announced.js'
 import type { CacheHint } from '../protocol/call.js'
 import { MODERN } from '../protocol/eras.js'
-import { withoutOwnKeys } from '../protocol/meta.js'
+import { RELATED_TASK, withoutOwnKeys } from '../protocol/meta.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, type Json, keys, OWN, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 
@@ -171,11 +171,15 @@ export function offersIn({ result }: Pick<DiscoverAnswer, 'result'>, capability:
   return capabilities !== undefined && objectIn(capabilities, capability) !== undefined
 }
 
+/** Keys that say nothing about a list. Some clients check their values, and refuse the whole list because of them. */
+const NOT_OF_LISTS: ReadonlySet<string> = new Set(['progressToken', RELATED_TASK])
+
 /** The merged `_meta` of several results: of equal keys, that of the first result counts, unless `own` has it. */
 export function joinedMeta(results: readonly Payload[], own: Readonly<Record<string, Json>> = {}): Json | undefined {
   const all = new Map<string, Json>()
   for (const meta of results.flatMap((result) => objectIn(result, '_meta') ?? []))
-    for (const key of keys(withoutOwnKeys(meta))) if (!all.has(key)) all.set(key, raw(meta, key) as Json)
+    for (const key of keys(withoutOwnKeys(meta)))
+      if (!all.has(key) && !NOT_OF_LISTS.has(key)) all.set(key, raw(meta, key) as Json)
   for (const [key, json] of Object.entries(own)) all.set(key, json)
   return all.size === 0 ? undefined : write(edit(OWN, Object.fromEntries(all)))
 }

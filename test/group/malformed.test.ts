@@ -77,6 +77,9 @@ const KINDS: Readonly<Record<string, { key: string; id: string; item: Json; kind
       ['size', '7', {}],
       ['size', 1.5, {}],
       ['annotations', { audience: 'user', priority: 2, lastModified: 'today' }, { annotations: {} }],
+      ...['2025-02-30T00:00:00Z', '2025-01-01T24:00:00Z', '2025-01-01T10:00Z', '2025-01-01T10:00:00+25:00'].map(
+        (lastModified) => ['annotations', { lastModified }, { annotations: {} }] as const,
+      ),
       ['uri', null, LEFT_OUT],
     ],
   },
@@ -140,6 +143,17 @@ t.test('an item that is as it has to be stays as it is, byte for byte', async (t
   t.same((await ask(group, 'tools/list'))['tools'], [JSON.parse(tool)])
   t.same(log, [])
 })
+
+t.test(
+  'what a list says of its call is not passed on, because some clients refuse a list with other values',
+  async (t) => {
+    const _meta = { progressToken: {}, 'io.modelcontextprotocol/related-task': 7, 'example.org/x': 1 }
+    for (const method of METHODS) {
+      const a = new FakeServer({ [method]: { ...good(method), _meta } })
+      t.same((await ask(groupOf({ a, b: new FakeServer() }).group, method))['_meta'], { 'example.org/x': 1 }, method)
+    }
+  },
+)
 
 t.test('resources without a name get one, because they are used by their URIs', async (t) => {
   const resources = [{ uri: 'x://a' }, { uri: 'x://b', title: 'B' }]

@@ -3,7 +3,14 @@ import { objectIn, opens, value } from '../../rpc/splice.js'
 import type { Feature } from '../eras.js'
 import type { Rule, Shape } from './fit.js'
 
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/
+const INSTANT = /^(\d{4}-\d\d-\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
+
+/** Whether a text is a moment, as clients check it: with seconds and a zone, on a day that the month has. */
+function isInstant(text: string): boolean {
+  const [, day] = INSTANT.exec(text) ?? []
+  const midnight = Date.parse(`${day}T00:00:00Z`)
+  return !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(`${day}T`)
+}
 
 const any: Rule = {}
 const string: Rule = { opens: '"' }
@@ -46,7 +53,7 @@ const annotations = inner({
   priority: parsed((value) => typeof value === 'number' && value >= 0 && value <= 1),
   lastModified: since(
     'titles',
-    parsed((value) => typeof value === 'string' && INSTANT.test(value) && !Number.isNaN(Date.parse(value))),
+    parsed((value) => typeof value === 'string' && isInstant(value)),
   ),
 })
 const hints = inner({
