@@ -212,21 +212,21 @@ export class Group implements Upstream {
           ? reply
           : { ...reply, error: shownError(reply.error, id, raw(call.params, 'uri')) }
       case 'input':
-        return { ...reply, result: this.#states.sealed(this.#signed(member, reply.result), belonging) }
+        return { ...reply, result: this.#states.sealed(this.#signed(member, reply.result, call), belonging) }
       case 'result': {
         const { named } = methodTraits(method)
         if (named === 'uri' && !isAlone(this.#plan)) this.#targets.claimed(whoOf(call), member, id, 'served')
         const replace = this.#replaceFor(member, call, bare)
         const result = replaced(reply.type === 'task' ? 'task' : method, reply.result, replace)
         // A task that waits for input has questions in its state.
-        return { ...reply, result: named === 'taskId' ? this.#signed(member, result) : result }
+        return { ...reply, result: named === 'taskId' ? this.#signed(member, result, call) : result }
       }
     }
   }
 
-  /** A question of a server. It says which server asks, if there are several. */
-  #signed(member: Member, input: Payload): Payload {
-    return isAlone(this.#plan) ? input : signed(member, input)
+  /** A question of a server, asked during `call` or beside all calls. It says which server asks, if there are several. */
+  #signed(member: Member, input: Payload, call?: Call): Payload {
+    return isAlone(this.#plan) ? input : signed(member, input, this.#replaceFor(member, call))
   }
 
   /** The client, as a server of the group asks it beside its calls. */
@@ -350,7 +350,7 @@ export class Group implements Upstream {
     const { method, params } = told
     if (isAlone(this.#plan)) return told
     const renamed = replaced(method, params, this.#replaceFor(member))
-    const shown = method === 'notifications/tasks' ? signed(member, renamed) : renamed
+    const shown = method === 'notifications/tasks' ? this.#signed(member, renamed) : renamed
     const isUnnamed = method === 'notifications/message' && typeof value(shown, 'logger') !== 'string'
     const named = isUnnamed ? edit(shown, { logger: JSON.stringify(prefixedLogger(member, undefined)) }) : shown
     return named === params ? told : { ...told, params: named }

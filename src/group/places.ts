@@ -32,6 +32,8 @@ const APP = under('/_meta', [
 const RESOURCE = ['/uri', ...APP]
 const BLOCK = [...RESOURCE, ...under('/resource', RESOURCE)]
 const RESULT = [...APP, ...under('/content/*', BLOCK)]
+/** A message for a model may have the result of a tool within it. */
+const SAID = [...BLOCK, ...under('/content/*', BLOCK)]
 /** A skill lists the URIs of its files. */
 const SKILL = ['/uri', '/resources/*/uri']
 /** An ended task contains the result of its call. */
@@ -48,6 +50,9 @@ const PATHS: Readonly<Record<string, Partial<Record<Kind, readonly string[]>>>> 
   task: TASK,
   'prompts/get': {
     uri: [...APP, ...under('/messages/*/content', BLOCK), ...under('/messages/*/content/*', BLOCK)],
+  },
+  'sampling/createMessage': {
+    uri: [...under('/messages/*/content', SAID), ...under('/messages/*/content/*', SAID)],
   },
   'resources/read': { uri: [...APP, ...under('/contents/*', RESOURCE)] },
   'resources/directory/read': { uri: under('/resources/*', RESOURCE) },

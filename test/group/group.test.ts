@@ -585,6 +585,37 @@ t.test('a question of a task says which server asks, too, and cannot hide it', a
   }
 })
 
+t.test('a question to a model names resources as the group does, and the bare URI is known then', async (t) => {
+  const link = (uri: string) => ({ type: 'resource_link', uri, name: 'n' })
+  const used = (uri: string) => ({ type: 'tool_result', toolUseId: '1', content: [link(uri)] })
+  const said = (uri: string) => [
+    { role: 'user', content: [used(uri), { type: 'text', text: 'file:///a' }] },
+    { role: 'user', content: used(uri) },
+    { role: 'user', content: { type: 'resource', resource: { uri, text: 'x' } } },
+  ]
+  const inputRequests = (uri: string) => ({
+    q: { method: 'sampling/createMessage', params: { messages: said(uri), maxTokens: 1 } },
+  })
+  const asking = () =>
+    new FakeServer({ 'tools/call': () => inputOf({ inputRequests: inputRequests('file:///a') }), 'resources/read': {} })
+  const notes = asking()
+  const { group } = groupOf({ notes, files: new FakeServer({ 'resources/read': {} }) })
+  const asked = await group.handle(callOf('tools/call', { name: 'notes__x' }))
+  t.same(
+    asked.kind === 'input' && (JSON.parse(write(asked.result)) as Record<string, unknown>)['inputRequests'],
+    inputRequests('notes+file:///a'),
+  )
+  await ask(group, 'resources/read', { uri: 'file:///a' })
+  t.equal(notes.got('resources/read').length, 1)
+  const { group: asIs } = groupOf({ notes: asking(), files: new FakeServer() }, { bareUris: true })
+  const again = await asIs.handle(callOf('tools/call', { name: 'notes__x' }))
+  t.same(
+    again.kind === 'input' && (JSON.parse(write(again.result)) as Record<string, unknown>)['inputRequests'],
+    inputRequests('file:///a'),
+    'unless URIs have no prefix',
+  )
+})
+
 t.test('clients are connected to servers that are added later, and to none that are removed', (t) => {
   const [a, b, c] = [new FakeServer(), new FakeServer(), new FakeServer()] as const
   const { group, planOf } = groupOf({ a, b })
