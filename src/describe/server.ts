@@ -1,13 +1,14 @@
 /** Asks a server for its era, capabilities and tools: what `mcp-bridge probe` prints. */
 
 import { Fault } from '../fault/fault.js'
+import { manyTokens } from '../group/tokens.js'
 import { MAX_LIST_BYTES, MAX_PAGES } from '../limits/constants.js'
 import { type Left, leftOf, type ServerChoice, shownTools } from '../policy/choice/left.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { nextCursor } from '../protocol/listed.js'
 import { weightOf } from '../rpc/source.js'
-import { EMPTY, edit, type Payload, value } from '../rpc/splice.js'
+import { EMPTY, edit, type Payload, raw, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import { HangUp } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
@@ -25,6 +26,8 @@ export interface ServerDescription {
   capabilities: Record<string, unknown>
   /** As clients see them. */
   tools: { name: string; title?: string; description?: string }[]
+  /** Bytes of the lists of tools as clients get them, as far as they were listed. */
+  toolBytes?: number
   /** Why listing the tools failed, if it did. */
   toolsError?: string
   /** What the configuration leaves of the server for clients, if it chooses. */
@@ -94,19 +97,22 @@ async function listTools(
   seen: (page: Payload) => void,
   needed: 'required' | 'attempted',
   shown: (page: Payload) => Payload,
-): Promise<Pick<ServerDescription, 'tools' | 'toolsError'>> {
+): Promise<Pick<ServerDescription, 'tools' | 'toolBytes' | 'toolsError'>> {
   const tools: ServerDescription['tools'] = []
+  let toolBytes = 0
   try {
     for await (const page of pages(server, 'tools/list')) {
       seen(page)
-      const listed = value(shown(page), 'tools')
+      const given = shown(page)
+      const listed = value(given, 'tools')
       if (!Array.isArray(listed)) throw new Fault('upstreamProtocol', 'The answer to tools/list has no array of tools')
       tools.push(...listed.map(shownTool))
+      toolBytes += Buffer.byteLength(raw(given, 'tools') ?? '')
     }
-    return { tools }
+    return { tools, toolBytes }
   } catch (error) {
     if (needed === 'required') throw error
-    return { tools, toolsError: Fault.from(error).message }
+    return { tools, toolBytes, toolsError: Fault.from(error).message }
   }
 }
 
@@ -183,6 +189,7 @@ export function serverInWords(
     server,
     capabilities,
     tools,
+    toolBytes = 0,
     toolsError,
     left = [],
     instructions,
@@ -199,6 +206,8 @@ export function serverInWords(
     ...(instructions === undefined ? [] : [`  says       ${oneLine(instructions, 100)}`]),
   ]
   if (tools.length > 0) lines.push(`  tools      ${tools.length}`)
+  const many = manyTokens(toolBytes)
+  if (many) lines.push(`  large      ${many.message}`)
   lines.push(...left.flatMap(leftInWords))
   if (toolsError !== undefined)
     lines.push(`  tools      could not be listed${tools.length > 0 ? ' all' : ''}: ${oneLine(toolsError, 300)}`)

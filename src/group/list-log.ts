@@ -2,6 +2,7 @@
 
 import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { Log } from '../log/events.js'
+import type { Json } from '../rpc/splice.js'
 import { printable, publicAddress } from '../texts/printable.js'
 import type { ListPage } from './list-page.js'
 import type { Member } from './member.js'
@@ -18,6 +19,16 @@ export interface Hidden {
 
 /** `taken`: without prefixes, an earlier server has its name or URI. `twice`: its server lists it twice. */
 type WhyHidden = 'taken' | 'twice' | 'malformed'
+
+/** Tools that clients get in one page of a server. */
+interface ListedPart {
+  server: string
+  /** The server's cursor of the page; undefined for the first page. */
+  cursor: Json | undefined
+  /** Of its JSON. */
+  characters: number
+  count: number
+}
 
 const WHY: Readonly<Record<WhyHidden, string>> = {
   taken: 'item of a list left out: an earlier server of the group has its name or URI',
@@ -42,6 +53,8 @@ export class ListLog {
   /** URIs that several servers have. */
   readonly #ambiguous = new Set<string>()
   readonly #seen = new WeakSet<ListPage>()
+  /** The pages of the list of tools that was listed last, by server and cursor: the first page begins another list. */
+  readonly #pages = new Map<string, Map<Json | undefined, ListedPart>>()
   /** The most tokens of a list of tools so far. */
   #tokens = 0
 
@@ -81,13 +94,25 @@ export class ListLog {
     this.#log.warn({ event: 'group_items_repaired', server, method, items, count: 1 }, message)
   }
 
-  /** Tells how large a list of tools is for a model, once, and again for one that is twice as large. */
-  large(pages: readonly ListPage[]): void {
-    const many = manyTokens(pages.reduce((sum, { text }) => sum + text.length, 0))
+  /**
+   * Tells how large a list of tools is for a model with these parts and those of its earlier pages, once, and again for one that is
+   * twice as large.
+   */
+  large(parts: readonly ListedPart[], advice?: string): void {
+    for (const part of parts) {
+      const pages = part.cursor === undefined ? undefined : this.#pages.get(part.server)
+      if (pages && pages.size >= MAX_LOGGED) continue
+      this.#pages.set(part.server, (pages ?? new Map<Json | undefined, ListedPart>()).set(part.cursor, part))
+    }
+    const all = [...this.#pages.values()].flatMap((pages) => [...pages.values()])
+    const many = manyTokens(
+      all.reduce((sum, { characters }) => sum + characters, 0),
+      advice,
+    )
     if (!many || many.tokens < 2 * this.#tokens) return
     const { tokens, message } = many
     this.#tokens = tokens
-    const count = pages.reduce((sum, { items }) => sum + items.length, 0)
+    const count = all.reduce((sum, one) => sum + one.count, 0)
     this.#log.info({ event: 'group_tools_large', tokens, count }, message)
   }
 

@@ -118,7 +118,12 @@ export class Lists {
       ),
       ...places.slice(parts.length),
     ]
-    if (method === 'tools/list') this.#options.log.large(parts.flatMap(({ page }) => page ?? []))
+    if (method === 'tools/list')
+      this.#options.log.large(
+        parts.flatMap(({ member: { server }, cursor, page }) =>
+          page ? { server, cursor, characters: page.text.length, count: page.items.length } : [],
+        ),
+      )
     const missing = parts.filter((part) => part.missing)
     if (missing.length === 0 && left.length === 0 && isFirst(cursor)) return this.#joinedOf(parts, method)
     noteMissing(log, missing)

@@ -29,7 +29,7 @@ export interface SearchOptions {
   plan(): GroupPlan
   lists: Lists
   memory: Memory
-  log: Pick<ListLog, 'cut'>
+  log: Pick<ListLog, 'cut' | 'large'>
   /** The group's own Implementation, as JSON. */
   identity(): Json
 }
@@ -37,6 +37,7 @@ export interface SearchOptions {
 const LIST = 'tools/list'
 /** Errors of a server that may say that it has no such tool. Hosts hide errors from models. */
 const UNKNOWN_CODES: ReadonlySet<number> = new Set([-32601, -32602])
+const FEWER = 'list fewer with "always" of the search'
 /** Most tools that are found by the words of an unknown name. */
 const MAX_FOUND_BY_NAME = 5
 
@@ -73,7 +74,7 @@ export class Search {
 
   async #list(call: Call, search: SearchPlan): Promise<Final> {
     if (!isFirst(raw(call.params, 'cursor'))) throw wrongCursor()
-    const { lists, identity, plan } = this.#options
+    const { lists, identity, log, plan } = this.#options
     const own = definitions(
       activeIn(plan()).map(({ server }) => server),
       search.limit,
@@ -81,6 +82,8 @@ export class Search {
     return lists.whole(call, LIST, (whole) => {
       const items = whole.lists.flatMap((list) => list.items.filter((item) => isListed(item, search)))
       const tools = joinedLists([...own, ...items.map(({ text }) => text)])
+      const listed = { characters: tools.length, count: own.length + items.length }
+      log.large([{ server: '', cursor: undefined, ...listed }], FEWER)
       const result = edit(OWN, { tools, _meta: whole.meta })
       return { kind: 'result', result, server: identity(), cache: whole.cache }
     })

@@ -95,6 +95,25 @@ t.test('probe shows tools that are not as MCP defines them', async (t) => {
   t.match(serverInWords('x', description), /a tool without a name/)
 })
 
+t.test('says how many tokens of a model the tools of one server take, if they are many', async (t) => {
+  for (const count of [1_000, 500]) {
+    const item = { description: 'x'.repeat(70), inputSchema: { type: 'object' } }
+    const tools = Array.from({ length: count }, (_, i) => ({ name: `t${i}`, ...item }))
+    const many = ({ message }: Received, response: ServerResponse) => {
+      if (message['method'] !== 'tools/list') return false
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: message['id'], result: { tools } }))
+      return true
+    }
+    const http = await LegacyHttp.start(t, { capabilities: { tools: {} }, override: many })
+    const description = await describeServer(createBridge(t, { url: http.url }).bridge.server)
+    t.equal(description.toolBytes, JSON.stringify(tools).length)
+    const words = serverInWords('x', description)
+    if (count === 1_000) t.match(words, /large {6}the tools are about 3\d,000 tokens for a model: choose some/)
+    else t.notMatch(words, /tokens/)
+  }
+})
+
 t.test('check shows what clients see of a server, and which rewritten tools are hidden from them', async (t) => {
   const file = temporaryFile(t, 'mcp.json', {
     mcpServers: {

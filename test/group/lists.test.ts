@@ -193,3 +193,35 @@ t.test('a list of tools that is large for a model is told, with its tokens and w
   const characters = JSON.stringify(tools).length
   t.ok(Math.abs(tokens - characters / 4) < 1_000, `${tokens} for ${characters} characters`)
 })
+
+t.test('the tokens of a list in pages are those of all its pages', async (t) => {
+  const tools = Array.from({ length: 900 }, (_, i) => ({
+    name: `t${i}`,
+    description: 'x'.repeat(60),
+    inputSchema: { type: 'object' },
+  }))
+  const paged = () =>
+    new FakeServer({
+      'tools/list': (call) => {
+        const at = Number(value(call.params, 'cursor') ?? 0)
+        const more = at + 300 < tools.length
+        return resultOf({ tools: tools.slice(at, at + 300), ...(more && { nextCursor: String(at + 300) }) })
+      },
+    })
+  const { group, log } = groupOf({ a: paged(), b: paged() })
+  const told = () => log.filter(({ event }) => event === 'group_tools_large')
+  const page = async (cursor?: unknown) => (await ask(group, 'tools/list', cursor ? { cursor } : {}))['nextCursor']
+  for (let times = 1; times <= 2; times++) {
+    const second = await page()
+    if (times === 1) t.same(told(), [], 'one page is not large')
+    await page(await page(second))
+    t.match(told(), [{ count: Number, tokens: Number }], 'once')
+    t.equal(told().length, 1, 'once')
+  }
+  const searched = groupOf({ a: paged(), b: paged() }, { search: { always: ['*'], limit: 5 } })
+  await ask(searched.group, 'tools/list')
+  t.match(
+    searched.log.filter(({ event }) => event === 'group_tools_large'),
+    [{ count: 1_802 }],
+  )
+})
