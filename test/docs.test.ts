@@ -52,12 +52,14 @@ t.test('links between documents lead to files and headings that exist', async (t
   t.ok(links > 100)
 })
 
-t.test('a page for users is short', async (t) => {
+t.test('a page for users is short, and begins with a command, a file or a table', async (t) => {
   const short = pages.filter((page) => /^docs\/[\w-]+\.md$/.test(nameOf(page)))
   t.ok(short.length > 25, `${short.length} pages`)
   for (const page of short) {
     const words = textOf(page).split(/\s+/).length
     t.ok(words <= 2_000, `${nameOf(page)}: ${words} words`)
+    const [beginning = ''] = textOf(page).split('\n## ')
+    t.match(beginning, /^(?:```|\| )/m, `${nameOf(page)} begins with something to use`)
   }
   t.ok(textOf(join(root, 'docs/development/architecture.md')).split(/\s+/).length <= 4_000)
 })
@@ -76,6 +78,19 @@ t.test('every page for users is two links from the README, and every other page 
   }
   follow(join(root, 'docs/README.md'))
   for (const page of pages.filter((page) => nameOf(page).startsWith('docs/'))) t.ok(reached.has(page), nameOf(page))
+})
+
+t.test('pages have the marks between which the benchmark writes its figures', async (t) => {
+  for (const [path, name] of [
+    ['docs/performance.md', 'summary'],
+    ['docs/development/performance.md', 'tables'],
+    ['docs/development/performance.md', 'profile'],
+    ['docs/development/replicas.md', 'replicas'],
+  ] as const) {
+    const inside = /<!-- (\w+): written by npm run bench -->([\s\S]*?)<!-- end of \1 -->/g
+    const found = [...textOf(join(root, path)).matchAll(inside)].find(([, found]) => found === name)
+    t.match(found?.[2], /^Commit .*\n\n[\s\S]*^\| /m, `${path}: ${name}`)
+  }
 })
 
 t.test('the tests that documents name exist', async (t) => {
