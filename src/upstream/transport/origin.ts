@@ -66,8 +66,8 @@ export interface HttpRequest {
   body?: string | Uint8Array | undefined
   /** The cookies of its session, which are added. */
   cookies?: Pick<SessionCookies, 'settled' | 'addTo'> | undefined
-  /** Whether to follow redirects. */
-  follows?: boolean
+  /** Whether to follow redirects: `once` for this request only, otherwise for later ones of its principal, too. */
+  follows?: boolean | 'once'
   /** The principal that waits for the answer. Memory for it is reserved in its name. */
   principal?: string | undefined
 }
@@ -195,7 +195,8 @@ export class Origin {
           throw error
         })
       }
-      const next = follows && answer.status >= 300 ? redirects.next(principal, path, answer, times) : undefined
+      const isFinal = !follows || answer.status < 300
+      const next = isFinal ? undefined : redirects.next(follows === 'once' ? undefined : principal, path, answer, times)
       if (next === undefined) return answer
       path = next
     }

@@ -43,16 +43,17 @@ export class Redirects {
   /**
    * The path to which a request has to be sent again: the target of a redirect, or the address of the server if a
    * remembered path no longer exists. Undefined if the answer is final. `asked`: the path to which the request was sent.
-   * `times`: how often it has been sent before.
+   * `times`: how often it has been sent before. Without a principal, the path is not remembered.
    */
-  next(principal: string, asked: string, answer: Head, times: number): string | undefined {
+  next(principal: string | undefined, asked: string, answer: Head, times: number): string | undefined {
     if (times >= MAX_REDIRECTS) return undefined
-    if (isGone(answer) && this.#paths.get(principal) === asked) {
+    if (principal !== undefined && isGone(answer) && this.#paths.get(principal) === asked) {
       this.#paths.delete(principal)
       return this.#own
     }
     const path = redirectedTo(this.#url, asked, answer)
-    if (path !== undefined && path.length <= MAX_REDIRECT_PATH) this.#paths.set(principal, path)
+    const isRemembered = principal !== undefined && path !== undefined && path.length <= MAX_REDIRECT_PATH
+    if (isRemembered) this.#paths.set(principal, path)
     return path
   }
 }

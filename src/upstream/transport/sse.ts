@@ -24,7 +24,7 @@ import {
 } from './channel.js'
 import { Cookies } from './cookies.js'
 import { type HttpRequest, Origin, type OriginOptions, type Reader } from './origin.js'
-import { MAX_REDIRECTS, onSameOrigin, redirectedTo } from './redirects.js'
+import { onSameOrigin } from './redirects.js'
 
 /** Maximum characters of the endpoint. */
 const MAX_ENDPOINT = 8 * 1024
@@ -128,41 +128,25 @@ class SseChannel implements Channel {
       principal,
     }
     const reader = {
-      onHead: (status: number, headers: ResponseHeaders) => kindOf(status, headers, exchange !== undefined),
+      path: this.#endpoint,
+      onHead: (status: number, head: ResponseHeaders) => kindOf(status, head, exchange !== undefined),
       onEvent: ({ data }: SseEvent) => this.#answeredByPost(data, exchange),
     }
-    const answer = await this.#follow(request, reader, (asked, reading) =>
-      this.#origin.askOrigin(asked, reading, account, this.#closing.signal),
-    )
-    if (answer.path !== request.path) this.#endpoint = answer.path
+    const answer = await this.#follow(request, reader, account)
+    if (reader.path !== request.path) this.#endpoint = reader.path
     if (answer.status >= 300) throw refused(answer)
     this.#answeredByPost(answer.body, exchange)
   }
 
-  /** Sends a request with the cookies of the session, and follows redirects. Returns the last answer and its path. */
-  async #follow(
-    request: HttpRequest & { path: string },
-    { onHead: head, ...reader }: Reader,
-    ask: (request: HttpRequest & { path: string }, reader: Reader) => Promise<OriginAnswer>,
-  ): Promise<OriginAnswer & { path: string }> {
-    let { path } = request
-    for (let times = 0; ; times++) {
-      if (this.#cookies.settled) await this.#cookies.settled
-      const at = path
-      const answer = await ask(
-        { ...request, path, headers: this.#cookies.addTo(path, request.headers) },
-        {
-          ...reader,
-          onHead: (status, headers) => {
-            this.#cookies.keepFrom(at, headers)
-            return head(status, headers)
-          },
-        },
-      )
-      const next = times < MAX_REDIRECTS ? redirectedTo(this.#origin.url, path, answer) : undefined
-      if (next === undefined) return { ...answer, path }
-      path = next
+  /** Sends a request with the cookies of the session, and follows redirects, to `reader.path` at last. */
+  #follow(request: HttpRequest, reader: Reader & { path: string }, account?: Account): Promise<OriginAnswer> {
+    const { onHead } = reader
+    reader.onHead = (status, headers) => {
+      this.#cookies.keepFrom(reader.path, headers)
+      return onHead(status, headers)
     }
+    const asked: HttpRequest = { ...request, cookies: this.#cookies, follows: 'once' }
+    return this.#origin.askOrigin(asked, reader, account, this.#closing.signal)
   }
 
   /** Takes the answer to a request from the response to its POST: some servers send it there, not on the stream. */
@@ -186,34 +170,26 @@ class SseChannel implements Channel {
    * `onSent` for each request for the stream, and `onEndpoint` with the endpoint.
    */
   async #read(account: Account | undefined, onSent: () => void, onEndpoint: (endpoint: string) => void): Promise<void> {
-    // The address of the stream after redirects. The endpoint is resolved against it.
-    let stream = this.#origin.url
+    const { url, headers } = this.#origin
+    const path = url.pathname + url.search
+    const start = (abort: () => void) => {
+      this.#abort = abort
+      onSent()
+    }
     const event = (read: SseEvent) => {
       const { event, data, dropped } = read
       if (event === 'endpoint') {
-        if (this.#endpoint === '') onEndpoint(this.#resolve(forgivingText(data), stream))
+        if (this.#endpoint === '') onEndpoint(this.#resolve(forgivingText(data), new URL(url.origin + reader.path)))
       } else if (event === 'message') {
         if (dropped) this.#receiver?.dropped(dropped, undefined, lengthError(read))
         else if (data.length > 0) this.#receiver?.receive(data, undefined)
       }
     }
-    const { url, headers } = this.#origin
-    const path = url.pathname + url.search
     const request = { method: 'GET' as const, path, headers: { ...headers, accept: 'text/event-stream' } }
+    const reader = { path, onHead: eventsOnly, onEvent: event, onStart: start, isShared: true }
     try {
-      const start = (abort: () => void) => {
-        this.#abort = abort
-        onSent()
-      }
-      const answer = await this.#follow(
-        request,
-        { onHead: eventsOnly, onEvent: event, onStart: start, isShared: true },
-        (asked, reader) => {
-          stream = new URL(asked.path, url)
-          onSent()
-          return this.#origin.askOrigin(asked, reader, account, this.#closing.signal)
-        },
-      )
+      onSent()
+      const answer = await this.#follow(request, reader, account)
       if (answer.status >= 300) throw refused(answer)
       this.#finish(new ChannelError('The server closed the stream'))
     } catch (error) {
