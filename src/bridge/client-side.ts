@@ -73,6 +73,10 @@ export class ClientSide {
     return this.#served?.leave() ?? Promise.resolve()
   }
 
+  leaveNamed(): void {
+    this.#served?.leaveNamed()
+  }
+
   cut(): void {
     this.#served?.cut()
   }

@@ -65,6 +65,8 @@ export class HttpMount {
   #endings = new Admission()
   /** Forwarded streams of other replicas. */
   readonly #forwarded = new ForwardedStreams()
+  /** Its sessions go on elsewhere, where they can. */
+  #leaves = false
   /** Ends listening to other replicas. */
   readonly #unhear: (() => void) | undefined
 
@@ -185,8 +187,15 @@ export class HttpMount {
 
   /** After `drain`: hands the sessions of legacy clients over to other replicas. Resolves when those can continue them. */
   async leave(): Promise<void> {
+    this.#leaves = true
     this.#handed?.leave(this.#sessions.http)
     await this.#handed?.left
+  }
+
+  /** Leaves the sessions that the server itself has named: they go on at another mount, or when the bridge is started again. */
+  leaveNamed(): void {
+    if (this.#handed) return
+    for (const [, { client, outlives }] of this.#sessions.http) if (outlives) client.leave?.()
   }
 
   /** Admits only requests that continue those in progress. */
@@ -210,6 +219,8 @@ export class HttpMount {
   close(): void {
     this.#unhear?.()
     this.#relay?.sessions.close()
+    // Only now, because a client may still have ended its session.
+    if (this.#leaves) this.leaveNamed()
     this.#sessions.http.close()
     this.#sessions.sse.close()
   }

@@ -396,6 +396,7 @@ export class Mount implements Served {
     this.#unsubscribe?.()
     this.#cache?.close()
     this.#clients.drain()
+    if (this.#side.owner !== this) this.#clients.leaveNamed()
   }
 
   leave(): Promise<void> {

@@ -7,6 +7,7 @@ import type { Final, Reply, RpcError } from '../protocol/call.js'
 import type { Ended } from '../rpc/ending.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, raw } from '../rpc/splice.js'
+import type { UnreadResponse } from '../rpc/unread-response.js'
 
 /** The outcome of a call that was answered. */
 export type AnsweredOutcome = Exclude<Outcome, 'cancelled' | 'fault'>
@@ -53,7 +54,9 @@ export function replyOf({ kind, code = -32603 }: Ended): Final {
 }
 
 /** The reply in a JSON-RPC response that passes unchanged, with only what its outcome depends on. */
-export function replyIn({ outcome }: Response): Final {
+export function replyIn(response: Response | UnreadResponse): Final {
+  if ('unread' in response) return unreadReply(response)
+  const { outcome } = response
   const payload = outcome.payload ?? EMPTY
   if (outcome.kind === 'result') {
     const asks = raw(payload, 'resultType') === '"input_required"'
@@ -62,4 +65,16 @@ export function replyIn({ outcome }: Response): Final {
   // A string would give NaN, valid or not.
   const code = Number(raw(payload, 'code') ?? Number.NaN)
   return { kind: 'error', error: { code: Number.isFinite(code) ? code : -32603, message: '' } }
+}
+
+/** A large result: its outcome is known, and the rest is read only if somebody needs it. */
+function unreadReply(response: UnreadResponse): Final {
+  const { kind } = response.unread.ended
+  return {
+    kind: kind === 'input' ? 'input' : 'result',
+    isToolError: kind === 'tool error',
+    get result() {
+      return response.outcome.payload ?? EMPTY
+    },
+  } as Final
 }

@@ -2,9 +2,17 @@
 import { randomId } from '../crypto/seal.js'
 import { Fault, needsSignIn } from '../fault/fault.js'
 import { type Account, MAX_RETRIES } from '../protocol/account.js'
+import type { ReceivedOneWay } from '../protocol/call.js'
 import { type LegacyRevision, traits } from '../protocol/eras.js'
 import { uncovered } from '../protocol/input.js'
-import type { AnsweredInitialize, LeftTunnel, SayTunnelled, Tunnel, TunnelListener } from '../protocol/upstream.js'
+import type {
+  AboutAsked,
+  AnsweredInitialize,
+  LeftTunnel,
+  SayTunnelled,
+  Tunnel,
+  TunnelListener,
+} from '../protocol/upstream.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import { type Payload, parseObject } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
@@ -49,7 +57,7 @@ export class SigningTunnel implements Tunnel {
     return this.#tunnel.revision
   }
 
-  ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
+  ask(request: Request, signal: Signal, say: SayTunnelled, about?: AboutAsked): Promise<void> {
     let hasSaid = false
     const heard: SayTunnelled = (message) => {
       hasSaid = true
@@ -64,7 +72,7 @@ export class SigningTunnel implements Tunnel {
     return signedIn(
       account,
       signal,
-      () => this.#tunnel.ask(request, signal, heard, call),
+      () => this.#tunnel.ask(request, signal, heard, about),
       () => !hasSaid,
     )
   }
@@ -79,12 +87,12 @@ export class SigningTunnel implements Tunnel {
     return new Fault('signInByUrl', message, { data: { elicitations } })
   }
 
-  notify(method: string, params: Sent): void {
-    this.#tunnel.notify(method, params)
+  notify(method: string, params: Sent, received?: ReceivedOneWay): Promise<void> | undefined {
+    return this.#tunnel.notify(method, params, received)
   }
 
-  respond(response: Response): void {
-    this.#tunnel.respond(response)
+  respond(response: Response, received?: ReceivedOneWay): Promise<void> | undefined {
+    return this.#tunnel.respond(response, received)
   }
 
   attach(listener: TunnelListener): void {

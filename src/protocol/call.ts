@@ -276,6 +276,11 @@ export interface ReceivedNotice {
   signal: Signal
 }
 
+/** A message of a legacy client over HTTP that gets no answer: a legacy server over HTTP gets its bytes, and its client what that says. */
+export interface ReceivedOneWay
+  extends Pick<ReceivedNotice, 'bytes' | 'carried' | 'hear' | 'signal'>,
+    Pick<Call, 'credential'> {}
+
 /** The head of an HTTP response. Names of headers are in lower case. */
 export interface ReceivedHead {
   status: number

@@ -6,9 +6,10 @@ import type { Fault } from '../fault/fault.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
+import type { UnreadResponse } from '../rpc/unread-response.js'
 import type { Signal } from '../time/hang-up.js'
 import type { Account } from './account.js'
-import type { AskedClient, Call, Handler, Notice, Sender, Told } from './call.js'
+import type { AskedClient, Call, Handler, Notice, ReceivedOneWay, Sender, Told } from './call.js'
 import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
@@ -61,6 +62,8 @@ interface InitializeOptions {
   reopens: boolean
   /** The number of the call for the inspector. */
   call?: number | undefined
+  /** Headers of the client's request that go on to a server over HTTP. */
+  carried?: Readonly<Record<string, string>> | undefined
 }
 
 /** The server's answer to `initialize` for the client, and its result; without one if it is an error. */
@@ -79,13 +82,13 @@ export interface Tunnel {
   readonly revision: LegacyRevision | undefined
   /**
    * Sends a request. Passes the messages that belong to it to `say`, the answer last, and then resolves. `say` applies
-   * backpressure like a `Tell`. Rejects with a Fault if there will be no answer. `call` is the number of the call for the
-   * inspector.
+   * backpressure like a `Tell`. Rejects with a Fault if there will be no answer.
    */
-  ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void>
-  notify(method: string, params: Sent): void
-  /** Sends the client's answer to a request of the server. */
-  respond(response: Response): void
+  ask(request: Request, signal: Signal, say: SayTunnelled, about?: AboutAsked): Promise<void>
+  /** Sends a notification. The promise is for the client of a `received` one over HTTP, as that of `Upstream.notify`. */
+  notify(method: string, params: Sent, received?: ReceivedOneWay): Promise<void> | undefined
+  /** Sends the client's answer to a request of the server, in the same way. */
+  respond(response: Response, received?: ReceivedOneWay): Promise<void> | undefined
   /**
    * Sets the listener for the server's own messages and for the end of the session. It gets the earlier messages at once.
    */
@@ -99,6 +102,12 @@ export interface Tunnel {
   /** What client and server have agreed on, if the tunnel remembers it: a tunnel that reopens does. */
   readonly agreed?: AgreedSettings
   close(): void
+}
+
+/** What belongs to a request of a client, beside its message. `carried` and `credential` are for servers over HTTP. */
+export interface AboutAsked extends Pick<Call, 'carried' | 'credential'> {
+  /** The number of the call for the inspector. */
+  call?: number | undefined
 }
 
 /** What another channel over HTTP needs to go on with a session at the server. */
@@ -136,7 +145,7 @@ interface TunnelMessage {
   text: Wire
   origin?: MessageOrigin | undefined
   /** Set if this is the answer, which is the last message. */
-  answer?: Response
+  answer?: Response | UnreadResponse
   /** Set if it is not: the notification, as the client gets it. */
   told?: Pick<Told, 'method' | 'params'>
   /** With the answer: number of notifications dropped because earlier ones had not been read. */

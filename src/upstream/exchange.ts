@@ -117,6 +117,10 @@ export class Exchange implements LaneCall {
   bytes: number | undefined
   /** The whole request as the client sent it, to be sent in place of its params. */
   unchanged: string | undefined
+  /** Headers of the client's request that go on with it, if the session is its own. */
+  carried: Readonly<Record<string, string>> | undefined
+  /** The client's own cancellation, which is on its way: the bridge sends none. */
+  cancellation: Promise<unknown> | undefined
   /** For the inspector: the number of the call, and the received message that is forwarded without edits. */
   number: number | undefined
   origin: JsonSource | undefined

@@ -205,8 +205,18 @@ export function answerOf(
   const instead = other?.(error, said)
   if (instead) throw instead
   const { status } = error.refusal
-  if (!said || status === 401 || status === 403) throw error
+  if (!said || !mayAnswer(status)) throw error
   return { ...said, http: { status, headers: error.refusal.headers ?? {} } }
+}
+
+/** Whether a failure is a refusal that `answerOf` takes for an answer. */
+export function hasAnswer({ refusal }: ChannelError): boolean {
+  return refusal !== undefined && mayAnswer(refusal.status) && errorIn(refusal) !== undefined
+}
+
+/** The other ones are about credentials. */
+function mayAnswer(status: number): boolean {
+  return status !== 401 && status !== 403
 }
 
 /**

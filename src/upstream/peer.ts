@@ -71,12 +71,14 @@ export interface CallOptions {
   call?: number | undefined
   /** Milliseconds that a program may take to start, as long as it writes to stdout or stderr. */
   start?: number | undefined
-  /** The id of the request, if it is the client's own. */
+  /** The id, the whole text and the headers of the request, if it is the client's own. */
   id?: Id | undefined
+  unchanged?: string | undefined
+  carried?: Readonly<Record<string, string>> | undefined
 }
 
 /** Options of a notification. */
-export interface NoticeOptions extends Omit<CallOptions, 'start' | 'id'> {
+export interface NoticeOptions extends Omit<CallOptions, 'start' | 'id' | 'unchanged'> {
   /** The received message that is forwarded without edits. */
   origin?: MessageOrigin | undefined
   /** Who takes the messages in the answer of the server; only over HTTP. By default, they are the server's own. */
@@ -159,9 +161,10 @@ export class Peer implements Receiver, ExchangePeer {
     method: string,
     params: Sent,
     timeout: number,
-    { headers, account, call, start, id }: CallOptions = {},
+    { headers, account, call, start, id, unchanged, carried }: CallOptions = {},
   ): Promise<Response> {
     const exchange = this.beginExchange()
+    Object.assign(exchange, { unchanged, carried })
     exchange.account = account
     exchange.number = call
     if (this.ofClient) exchange.wireId = id ?? (`"mcp-bridge-${exchange.id}"` as Id)
@@ -191,16 +194,17 @@ export class Peer implements Receiver, ExchangePeer {
   notify(
     method: string,
     params: Sent | Uint8Array,
-    { headers = this.headers, account = this.account, call, origin, heard }: NoticeOptions = {},
+    { headers = this.headers, carried, account = this.account, call, origin, heard }: NoticeOptions = {},
   ): Promise<void> {
     const bytes = params instanceof Uint8Array ? params : undefined
     const text = params instanceof Uint8Array ? '' : notification(method, params)
     this.#withoutId.notifiedAt = this.#received
     if (this.#recorder) {
-      const sentWith = { origin: originOf(params) ?? origin, headers }
+      const sentWith = { origin: originOf(params) ?? origin, headers: { ...carried, ...headers } }
       this.#recorder.sent({ form: 'notification', method }, bytes ? textOfWire([bytes]) : text, call, sentWith)
     }
-    return this.channel.sendMessage({ text, bytes, headers, account, heard: heard && this.#hearing(heard, call) })
+    const hearing = heard && this.#hearing(heard, call)
+    return this.channel.sendMessage({ text, bytes, headers, carried, account, heard: hearing })
   }
 
   /** Gives the messages in the answer to a notification to its client, and nothing else. */
@@ -236,6 +240,22 @@ export class Peer implements Receiver, ExchangePeer {
     const { headers, account } = this
     this.#recorder?.answered(form, id, text, { origin, headers })
     this.channel.sendMessage({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
+  }
+
+  /** Sends a client's own answer to a request of the server. Rejects as `notify`; `heard` takes what the server says to it. */
+  passAnswer(
+    form: 'result' | 'error',
+    id: Id | undefined,
+    bytes: Uint8Array,
+    { origin, heard, headers = this.headers, carried }: NoticeOptions,
+  ): Promise<void> {
+    const { account } = this
+    if (id !== undefined) {
+      this.settled()
+      this.#recorder?.answered(form, id, textOfWire([bytes]), { origin, headers: { ...carried, ...headers } })
+    }
+    const hearing = heard && this.#hearing(heard, undefined)
+    return this.channel.sendMessage({ text: '', bytes, headers, carried, account, heard: hearing })
   }
 
   /** Notes that a request of the server is no longer open. */
@@ -280,13 +300,15 @@ export class Peer implements Receiver, ExchangePeer {
       meta !== EMPTY &&
       this.channel.transport !== 'stdio' &&
       (raw(meta, 'traceparent') !== undefined || raw(meta, 'baggage') !== undefined)
-    const all = hasTrace ? withTraceHeaders(usual, meta) : usual
+    const { carried } = exchange
+    const all = hasTrace && !carried ? withTraceHeaders(usual, meta) : usual
+    const own = hasTrace && carried ? withTraceHeaders(carried, meta) : carried
     if (this.#recorder)
       this.#recorder.sent(
         { form: 'request', method, id: exchange.wireId === undefined ? exchange.id : idValue(exchange.wireId) },
         bytes ? textOfWire([bytes]) : text,
         exchange.number,
-        { origin: exchange.origin ?? originOf(params), headers: all },
+        { origin: exchange.origin ?? originOf(params), headers: own ? { ...own, ...all } : all },
         exchange.sentAt,
       )
     this.channel
@@ -296,6 +318,7 @@ export class Peer implements Receiver, ExchangePeer {
         exchange: exchange.id,
         principal: exchange.principal,
         headers: all,
+        carried: own,
         account: exchange.account ?? this.account,
       })
       .catch((error: ChannelError | Fault) => {
@@ -330,7 +353,8 @@ export class Peer implements Receiver, ExchangePeer {
     }
     if (this.channel.stateless) return this.channel.abandon(exchange.id)
     const params = `{"requestId":${exchange.wireId ?? exchange.id},"reason":${JSON.stringify(reason)}}`
-    this.notify('notifications/cancelled', params, { call: exchange.number })
+    const told = exchange.cancellation ?? this.notify('notifications/cancelled', params, { call: exchange.number })
+    told
       .catch(() => this.#drop('a cancellation that cannot be delivered'))
       .finally(() => this.channel.abandon(exchange.id))
       .catch(() => {})
@@ -470,7 +494,8 @@ export class Peer implements Receiver, ExchangePeer {
     const id = brokenAnswerTo(source)
     if (id === undefined) return
     const on = this.#ofClientOn(stream)
-    const exchange = on ? answered(on, id as Id) : this.#numbered(numberOf(id) ?? 0)
+    const own = this.ofClient ? this.#named(id as Id) : undefined
+    const exchange = on ? (answered(on, id as Id) ?? own) : (own ?? this.#numbered(numberOf(id) ?? 0))
     if (exchange && !exchange.answered)
       exchange.fail(new ChannelError(`The server sent an invalid answer: it is ${what}`, { protocol: true }))
   }
@@ -503,6 +528,7 @@ export class Peer implements Receiver, ExchangePeer {
     const on = stream === undefined ? undefined : this.#exchanges.get(stream)
     if (head?.form !== 'result' && head?.form !== 'error') return head ? undefined : on
     if (on?.wireId !== undefined) return on
+    if (this.ofClient) return this.#named((head.id === undefined ? last : JSON.stringify(head.id)) as Id | undefined)
     const id = head.id === undefined ? last && numberOf(last) : Number(head.id)
     if (id) return this.#numbered(Number(id))
     const [only] = this.#exchanges.size === 1 ? this.#exchanges.values() : []
@@ -565,7 +591,7 @@ export class Peer implements Receiver, ExchangePeer {
           let exchange = on?.wireId === undefined ? this.#exchanges.get(id ?? 0) : answered(on, message.id)
           // Its number is not its id.
           if (exchange !== on && exchange?.wireId !== undefined) exchange = undefined
-          if (this.ofClient) exchange ??= this.#named(message)
+          if (this.ofClient) exchange ??= this.#named(message.id)
           if (exchange) this.#withoutId.usesIds = true
           else exchange = this.#ownerOf(message, id, stream)
           this.#recorder?.received(message, exchange?.number, http)
@@ -612,9 +638,14 @@ export class Peer implements Receiver, ExchangePeer {
     }
   }
 
+  /** Notes that the client itself cancels its requests with this id. */
+  cancelledBy(id: Id, cancellation: Promise<unknown>): void {
+    for (const exchange of this.#exchanges.values()) if (exchange.wireId === id) exchange.cancellation = cancellation
+  }
+
   /** The exchange of the client's request that this answers on another stream. */
-  #named(message: Response): Exchange | undefined {
-    for (const exchange of this.#exchanges.values()) if (answered(exchange, message.id)) return exchange
+  #named(id: Id | undefined): Exchange | undefined {
+    for (const exchange of this.#exchanges.values()) if (answered(exchange, id)) return exchange
     return undefined
   }
 

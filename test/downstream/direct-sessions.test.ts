@@ -13,7 +13,7 @@ import { auth } from '../../src/plugins/auth.js'
 import type { Replicas } from '../../src/ports/replicas.js'
 import { Server } from '../../src/upstream/server.js'
 import { HttpTransport } from '../../src/upstream/transport/http.js'
-import { startBridge } from '../support/bridge.js'
+import { settingsOf, startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
 import { until } from '../support/eventually.js'
 import { BOTH, LegacyClient } from '../support/legacy-client.js'
@@ -25,6 +25,9 @@ type Json = Record<string, unknown>
 const quiet = { isLevelEnabled: () => false, debug() {}, info() {}, warn() {}, error() {} }
 /** What is no JSON for JavaScript: numbers and members that a copy would lose. */
 const ODD = '{"n":12345678901234567890,"one":1.0,"dup":1,"dup":2,"e":"\\u00e9"}'
+
+const DENIES = (name: string) => ({ tools: { deny: [name] } })
+const ended = (server: LegacyHttp) => server.received.filter(({ method }) => method === 'DELETE').length
 
 /** What replicas share, in this process. */
 function sharedBy(): (id: string) => Pick<Replicas, 'id' | 'records' | 'sessionId' | 'ownerOf'> {
@@ -193,6 +196,32 @@ t.test('a request reaches the server byte for byte, unless servers would read it
   t.notMatch(server.received.at(-1)?.body, 'tools/call', 'names in another case, which some servers read')
 })
 
+t.test('a large result passes byte for byte, whole or on a stream, whether something looks at it or not', async (t) => {
+  const large = `{"content":[{"type":"text","text":"${'é'.repeat(150_000)}"}],"structuredContent":${ODD}}`
+  let isStream = false
+  const override: Override = ({ message: { method, id } }, response) => {
+    if (method !== 'tools/call') return false
+    const text = `{"x":1.0, "jsonrpc":"2.0","result":${large} ,"id":${JSON.stringify(id)}}`
+    response.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'application/json', 'x-vendor': 'v' })
+    response.end(isStream ? `data: ${text}\n\n` : text)
+    return true
+  }
+  const server = await LegacyHttp.start(t, { sessions: true, override })
+  const limits = { tools: [{ tools: '*', per: 'principal', max: 1_000, every: '1h' }] }
+  const urls = [(await bridgeBefore(t, server)).url]
+  const looking = await startBridge(t, { url: server.url, ...DENIES('a') }, { limits })
+  await looking.bridge.server.warmUp()
+  urls.push(looking.url)
+  for (const url of urls) {
+    const client = await LegacyClient.open(url)
+    for (isStream of [false, true]) {
+      const { text, headers } = await client.request('tools/call', { name: 'echo' }, { id: 'big' })
+      t.ok(text.includes(`{"x":1.0, "jsonrpc":"2.0","result":${large} ,"id":"big"}`), 'the answer')
+      if (!isStream) t.equal(headers['x-vendor'], 'v')
+    }
+  }
+})
+
 t.test('two requests with one id at the same time get their own answers', async (t) => {
   const { bridge } = await pair(t)
   const { headers } = await LegacyClient.open(bridge.url)
@@ -238,6 +267,14 @@ t.test('the cancellation of a client names its own id', async (t) => {
   await call
   await until(() => server.of('notifications/cancelled').length > 0, 'the cancellation')
   t.match(server.of('notifications/cancelled')[0]?.message, { params: { requestId: 'w', reason: 'enough' } })
+
+  const again = client.request('tools/call', { name: 'wait', arguments: { ms: 60_000 } }, { id: 'x' })
+  await until(() => server.of('tools/call').length === 2, 'the call')
+  const own = '{"params":{"requestId":"x"} ,"method":"notifications/cancelled","jsonrpc":"2.0"}'
+  t.equal((await client.post(own)).status, 202)
+  await again
+  t.equal(server.of('notifications/cancelled').length, 2, 'the bridge adds none')
+  t.equal(server.of('notifications/cancelled')[1]?.body, own)
 })
 
 t.test('a refusal of the server keeps its status, its headers and its error', async (t) => {
@@ -292,6 +329,218 @@ t.test('behind a choice of tools, too, the session goes on at a bridge that has 
   t.match((await post(again.url, echo, headers)).message, { id: 5, result: { structuredContent: { n: 5 } } })
   t.equal(server.of('tools/call').at(-1)?.body, echo)
   t.equal(server.of('initialize').length, 1)
+})
+
+t.test('a bridge that shuts down leaves a session that it can go on with, and ends others', async (t) => {
+  const server = await LegacyHttp.start(t, { sessions: true })
+  const entry = { url: server.url, ...DENIES('a') }
+  const first = await startBridge(t, entry)
+  await first.bridge.server.warmUp()
+  const client = await LegacyClient.open(first.url)
+  await until(() => server.streams === 1, 'the stream at the server')
+  await first.bridge.close()
+  await until(() => server.streams === 0, 'the end of the stream')
+  t.equal(ended(server), 0)
+  const again = await startBridge(t, entry)
+  await again.bridge.server.warmUp()
+  const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+  t.match(await post(again.url, ping, client.headers), { status: 200, message: { id: 1, result: {} } })
+  t.equal(server.of('initialize').length, 1)
+
+  const token = 'alice-0123456789abcdef'
+  const named = await startBridge(t, entry, { auth: { tokens: { alice: token } } })
+  await named.bridge.server.warmUp()
+  const { status } = (await LegacyClient.open(named.url, { headers: { authorization: `Bearer ${token}` } })).opened
+  t.equal(status, 200)
+  await named.bridge.close()
+  await until(() => ended(server) === 1, 'the end at the server: nobody would know whose it is')
+})
+
+t.test('while the bridge waits for calls at its end, others in the session may come again', async (t) => {
+  const server = await LegacyHttp.start(t, { sessions: true })
+  const settings = { timeouts: { drainTimeout: 10_000 } }
+  const { url, bridge } = await startBridge(t, { url: server.url, ...DENIES('a') }, settings)
+  await bridge.server.warmUp()
+  const client = await LegacyClient.open(url)
+  const waiting = client.request('tools/call', { name: 'wait', arguments: { ms: 60_000 } }, { id: 'w' })
+  await until(() => server.of('tools/call').length === 1, 'the call')
+  const closing = bridge.close()
+  const late = await client.request('ping')
+  t.equal(late.status, 503)
+  t.ok(late.headers['retry-after'])
+  t.equal((await client.notify('notifications/cancelled', { requestId: 'w' })).status, 202)
+  await waiting
+  await closing
+  t.equal(ended(server), 0)
+})
+
+t.test('a session goes on when a reload changes what looks at its calls', async (t) => {
+  const server = await LegacyHttp.start(t, { sessions: true })
+  const entry = (name: string) => ({ url: server.url, ...DENIES(name) })
+  const { url, bridge } = await startBridge(t, entry('a'))
+  await bridge.server.warmUp()
+  const client = await LegacyClient.open(url)
+  await until(() => server.streams === 1, 'the stream at the server')
+  t.match(await bridge.reload(settingsOf({ mcpServers: { test: entry('echo') } })), { changed: ['test'] })
+  t.match((await client.call('echo')).message, { error: {} }, 'the new choice')
+  t.match((await client.call('act')).message, { result: {} })
+  await until(() => server.streams === 1, 'one stream at the server')
+  t.match((await client.request('ping')).message, { result: {} })
+  t.equal(ended(server), 0)
+  t.equal(server.of('initialize').length, 1)
+  t.equal((await client.end()).status, 200)
+  await until(() => ended(server) === 1, 'the end at the server')
+})
+
+t.test('a broken answer on the stream of the server itself fails its call at once', async (t) => {
+  const broken = {
+    'is no JSON': '{"jsonrpc":"2.0","id":"b","result":{"x":NaN}}',
+    'is too long': `{"jsonrpc":"2.0","id":"b","result":{"x":"${'x'.repeat(100_000)}"}}`,
+    'is too long, and names its request last': `{"jsonrpc":"2.0","result":{"x":"${'x'.repeat(100_000)}"},"id":"b"}`,
+  }
+  let said = ''
+  const server = await LegacyHttp.start(t, {
+    sessions: true,
+    override: ({ message }, response) => {
+      if (message['method'] !== 'tools/call') return false
+      response.writeHead(202).end()
+      setImmediate(() => server.push({ said: true }))
+      return true
+    },
+    spell: (text) => (text === '{"said":true}' ? said : text),
+  })
+  const { url, bridge } = await startBridge(t, { url: server.url, ...DENIES('a') }, { limits: { answerBytes: 65_536 } })
+  await bridge.server.warmUp()
+  const client = await LegacyClient.open(url)
+  await until(() => server.streams === 1, 'the stream at the server')
+  for (const [how, text] of Object.entries(broken)) {
+    said = text
+    const { message } = await client.request('tools/call', { name: 'echo' }, { id: 'b' })
+    t.match(message, { id: 'b', error: { data: { outcome: 'unknown' } } }, how)
+  }
+})
+
+t.test('a client gets what the server says to a notification, and to an answer', async (t) => {
+  const told = '{"method":"notifications/message","jsonrpc":"2.0","params":{"level":"info","data":1.0}}'
+  const refusal = '{"jsonrpc":"2.0", "id":null,"error":{"code":-32602,"message":"Not this"}}'
+  let says: [status: number, type: string | undefined, body: string] = [202, undefined, '']
+  const override: Override = ({ method, message }, response) => {
+    if (method !== 'POST' || message['method'] === 'initialize' || message['method'] === 'server/discover') return false
+    const [status, type, body] = says
+    response.writeHead(status, { ...(type && { 'content-type': type }), 'x-vendor': 'v' }).end(body)
+    return true
+  }
+  const { server, bridge } = await pair(t, { override })
+  const { headers } = await LegacyClient.open(bridge.url)
+  const sent = {
+    notification: `{"params":{"x":${ODD}} ,"method":"notifications/progress","jsonrpc":"2.0"}`,
+    answer: `{"result":${ODD} ,"id":"q","jsonrpc":"2.0"}`,
+    'an error without an id': '{"jsonrpc":"2.0","error":{"code":1,"message":""}}',
+  }
+  const json = 'application/json'
+  const rows: [says: typeof says, status: number, text: string][] = [
+    [[202, undefined, ''], 202, ''],
+    [[200, json, 'null'], 202, ''],
+    [[200, 'text/html', '<p>OK</p>'], 202, ''],
+    [[200, json, told], 200, told],
+    [[400, json, refusal], 400, refusal],
+    [[422, json, refusal], 422, refusal],
+  ]
+  for (const [what, body] of Object.entries(sent))
+    for (const [said, status, text] of rows) {
+      says = said
+      const came = await post(bridge.url, body, headers)
+      t.same([came.status, came.text], [status, text], `${what}: ${said}`)
+      t.equal(server.received.at(-1)?.body, body, what)
+      if (text !== '') t.equal(came.headers['x-vendor'], 'v')
+    }
+  says = [200, 'text/event-stream', `: hello\n\ndata: null\n\ndata: ${told}\n\n`]
+  const stream = await openStream('POST', bridge.url, headers as never, sent.notification)
+  await stream.ended()
+  t.match(stream.messages, [{ method: 'notifications/message' }])
+  for (const status of [403, 500, 503]) {
+    says = [status, 'text/html', '<p>no</p>']
+    for (const body of Object.values(sent)) {
+      const came = await post(bridge.url, body, headers)
+      t.equal(came.status, status === 403 ? 502 : status)
+      t.match(came.message, { error: { data: {} } })
+    }
+  }
+  says = [404, undefined, '']
+  t.equal((await post(bridge.url, sent.notification, headers)).status, 404, 'the session is lost')
+})
+
+t.test('the headers of a client go on with each message, and nothing is added', async (t) => {
+  const { server, bridge } = await pair(t)
+  const own = { 'x-vendor': 'v', 'mcp-new': '1', accept: 'application/json, text/event-stream;q=0.5' }
+  const { headers } = await LegacyClient.open(bridge.url, { headers: own, ready: false })
+  const context = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, tracestate: 'a=1', baggage: 'b=2' }
+  const hidden = { cookie: 'a=b', forwarded: 'for=x', origin: new URL(bridge.url).origin, 'x-forwarded-for': '1.1.1.1' }
+  const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+  const bodies = [
+    ping,
+    '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+    '{"jsonrpc":"2.0","id":"q","result":{}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":{}}}',
+  ]
+  t.match(server.of('initialize')[0]?.headers, own)
+  for (const body of bodies) {
+    const before = server.received.length
+    await post(bridge.url, body, { ...headers, ...context, ...hidden, 'mcp-protocol-version': '2025-06-18' })
+    const came = server.received.slice(before).find(({ method }) => method === 'POST')
+    t.equal(came?.body, body)
+    t.match(came?.headers, { ...own, ...context, 'mcp-protocol-version': '2025-06-18' })
+    for (const name of Object.keys(hidden)) t.notOk(came?.headers[name], name)
+    t.equal(came?.headers['mcp-session-id'], headers['mcp-session-id'])
+  }
+  await post(bridge.url, ping, { ...headers, 'mcp-protocol-version': undefined })
+  t.notOk('mcp-protocol-version' in (server.received.at(-1)?.headers ?? {}))
+  const inMeta = { traceparent: `00-${'c'.repeat(32)}-${'d'.repeat(16)}-01` }
+  const asked = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { _meta: inMeta } })
+  await post(bridge.url, asked, headers)
+  t.match(server.received.at(-1)?.headers, inMeta, 'what only the message says')
+})
+
+t.test(
+  'headers of clients are not in the place of configured ones, and their credentials go on where they may',
+  async (t) => {
+    const server = await LegacyHttp.start(t, { sessions: true })
+    const entry = { url: server.url, headers: { 'x-key': 'configured' }, ...DENIES('a') }
+    const { url, bridge } = await startBridge(t, entry, { auth: { passthrough: true } })
+    await bridge.server.warmUp()
+    const client = await LegacyClient.open(url, { headers: { 'x-key': 'own', authorization: 'Bearer one' } })
+    await client.request('ping')
+    await client.notify('notifications/progress')
+    await client.end()
+    await until(() => ended(server) === 1, 'the end at the server')
+    const asked = server.received.filter(({ message }) => message['method'] !== 'server/discover')
+    t.same([...new Set(asked.map(({ method }) => method))].sort(), ['DELETE', 'GET', 'POST'])
+    for (const { headers } of asked) t.match(headers, { authorization: 'Bearer one', 'x-key': 'configured' })
+  },
+)
+
+t.test('a client hears in the words of the server that its session is lost', async (t) => {
+  const text = '{"jsonrpc":"2.0", "error":{"code":-32001,"message":"Session not found"},"id":null}'
+  let isLost = false
+  const override: Override = ({ message }, response) => {
+    if (!isLost || message['method'] === 'initialize') return false
+    response.writeHead(404, { 'content-type': 'application/json', 'x-vendor': 'v' }).end(text)
+    return true
+  }
+  const { server, bridge } = await pair(t, { override })
+  for (const body of [
+    '{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
+    '{"jsonrpc":"2.0","method":"notifications/x"}',
+  ]) {
+    isLost = false
+    const { headers } = await LegacyClient.open(bridge.url)
+    const opened = server.of('initialize').length
+    isLost = true
+    const said = await post(bridge.url, body, headers)
+    t.same([said.status, said.text, said.headers['x-vendor']], [404, text, 'v'])
+    await until(() => bridge.sessions.size === 0, 'the end of the session')
+    t.equal(server.of('initialize').length, opened)
+  }
 })
 
 t.test('a session that the server does not know is none', async (t) => {

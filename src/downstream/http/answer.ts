@@ -6,6 +6,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
+import type { ReceivedHead } from '../../protocol/call.js'
 import type { Id } from '../../rpc/message.js'
 import { lengthOf, own, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
@@ -90,6 +91,11 @@ export class Answer {
       this.abort.abort(error)
     }
     return undefined
+  }
+
+  /** Takes what a server says to a notification: all of it, with its head, or an event of a stream. */
+  readonly hear = (text: Wire, http?: ReceivedHead): void => {
+    this.sendFrame(http ? { text, last: { ...http } } : { text })?.catch(() => {})
   }
 
   /** Ends the answer to a notification, which needs no frame. */

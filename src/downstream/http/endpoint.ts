@@ -47,8 +47,6 @@ export interface EndpointOptions extends SessionRequestsOptions {
   audit?: ((fault: Fault, request: FastifyRequest) => void) | undefined
   /** The other replicas, if there are several. */
   replicas: Replicas | undefined
-  /** Milliseconds between keep-alive comments on a stream. */
-  keepAlive: number
 }
 
 /** Most replicas that are asked for one session. */
@@ -292,7 +290,7 @@ class Endpoint {
       {
         body: request.body as Uint8Array,
         carried,
-        hear: (text, http) => void answer.sendFrame(http ? { text, last: { ...http } } : { text }),
+        hear: answer.hear,
         signal: answer.abort,
       },
     )

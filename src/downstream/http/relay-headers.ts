@@ -32,6 +32,12 @@ export function sentOn(headers: RelayedHeaders, inSession: boolean): RelayedHead
   )
 }
 
+/** The headers of a client's request that go on in a session of the server itself. The server's own id of it is added later. */
+export function carriedIn(headers: RelayedHeaders): Record<string, string> {
+  // Node.js sends a header that has several values as several ones.
+  return sentOn(headers, false) as Record<string, string>
+}
+
 /** The headers of an answer that are sent to the client. */
 export function sentBack(headers: RelayedHeaders): RelayedHeaders {
   const isOfConnection = ofConnection(headers['connection'])

@@ -11,7 +11,7 @@ import { type Era, legacyRevision, looksModern, traits } from '../../protocol/er
 import { type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { withTraceHeaders } from '../../protocol/trace.js'
 import type { Tunnel, Upstream } from '../../protocol/upstream.js'
-import type { Id, Message, Request } from '../../rpc/message.js'
+import type { Id, Message, Notification, Request, Response } from '../../rpc/message.js'
 import { own } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { subject } from '../call-log.js'
@@ -21,12 +21,14 @@ import type { ClientSession, OpenOptions, SessionRecord, SessionSettings } from 
 import { TranslatedSession } from '../legacy/translated-session.js'
 import { TunnelSession } from '../legacy/tunnel-session.js'
 import type { Logger } from '../logger.js'
+import { Answer } from './answer.js'
 import { takeOver } from './body.js'
 import { checkTakesEvents } from './content-type.js'
 import type { EventStore } from './event-store.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { readHeaders, traceHeaders } from './headers.js'
 import type { Passing, RelayAt } from './relay.js'
+import { carriedIn } from './relay-headers.js'
 import { type ErrorRendering, explainInBand, notAllowed, sendJson } from './replies.js'
 import { HttpSession } from './session.js'
 import type { SessionStore } from './sessions.js'
@@ -48,6 +50,8 @@ export interface SessionRequestsOptions {
    * Milliseconds of silence after which an answer becomes an event stream, whose keep-alives keep the connection open.
    */
   commitAfter: number
+  /** Milliseconds between keep-alive comments on a stream. */
+  keepAlive: number
   settings: SessionSettings
   memory: Memory
   /** Stored events, for legacy clients that resume a stream. */
@@ -115,6 +119,7 @@ export class SessionRequests {
   /** To be called while the bridge shuts down: throws OwnedByReplica if another replica continues the session, else a Fault. */
   #refuseOrLeave(session: HttpSession): never {
     if (this.#goesOn(session)) throw new OwnedByReplica(ANOTHER, 'session')
+    if (session.outlives) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
   }
 
@@ -129,15 +134,32 @@ export class SessionRequests {
       // The session ends with the bridge. With this error, the client opens another one, which a load balancer sends to
       // another replica.
       if (this.#options.sessions.draining && batch?.requests.length !== 0) this.#refuseOrLeave(session)
-      for (const other of batch?.others ?? []) session.client.take(other)
+      for (const other of batch?.others ?? []) session.client.take(other)?.catch(() => {})
       const answering =
         message.kind === 'request' ? session.answerPost(message, reply) : batch && session.answerAll(batch, reply)
       // A disconnected client has not cancelled its calls, so they keep their memory until they are answered.
       const reservation = request.reservation && takeOver(request)
       return reservation ? answering?.finally(() => reservation.end()) : answering
     }
-    if (message.kind === 'notification' || message.kind === 'response') session.client.take(message)
+    if (message.kind === 'notification' || message.kind === 'response')
+      return this.#takeOneWay(message, session, { request, reply })
     reply.code(202).send()
+    return undefined
+  }
+
+  /** Takes a message that gets no answer: its client gets what the server says to it, or 202. */
+  #takeOneWay(
+    message: Notification | Response,
+    session: HttpSession,
+    { request, reply }: Pick<RequestAtEndpoint, 'request' | 'reply'>,
+  ): Promise<void> | undefined {
+    const answer = new Answer(reply, undefined, { ...this.#options, commitAfter: undefined })
+    const text = textWithoutAbsent(message)
+    const bytes = text === undefined ? (request.body as Uint8Array) : Buffer.from(text)
+    const received = { bytes, hear: answer.hear, signal: answer.abort, ...session.passedOn(request) }
+    const answering = session.client.take(message, received)
+    if (answering) return answering.then(answer.end, (error: unknown) => answer.breakOff(ofNoCall(error)))
+    answer.end()
     return undefined
   }
 
@@ -244,6 +266,7 @@ export class SessionRequests {
       memory,
       settings,
       trace: traceHeaders(request),
+      carried: carriedIn(request.headers),
       headers: log.telemetry?.recorder && request.headers,
     }
   }
@@ -264,6 +287,15 @@ export class SessionRequests {
       throw error
     }
   }
+}
+
+/** The failure of a message that gets no answer: there is no call whose outcome is unknown. */
+function ofNoCall(error: unknown): Fault {
+  const fault = Fault.from(error, true)
+  if (fault.status !== 200) return fault
+  const { data, message, said } = fault
+  const { httpStatus } = data
+  return new Fault(fault.fault, message, { cause: fault, data, said, status: Number(httpStatus ?? 502) })
 }
 
 /** What the relay needs to know about a message of a relayed session. */

@@ -1,8 +1,11 @@
 /**
  * A legacy client's session over Streamable HTTP (MCP 2025-11-25, basic/transports): its POST requests and GET streams.
  */
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
+import { NAMELESS } from '../../protocol/account.js'
+import type { ReceivedOneWay } from '../../protocol/call.js'
+import type { Era } from '../../protocol/eras.js'
 import type { Id, Request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { answerLost, type Frame } from '../frames.js'
@@ -12,12 +15,15 @@ import type { Logger } from '../logger.js'
 import type { AnswerOptions } from './answer.js'
 import { carryBack } from './carried-back.js'
 import { traceHeaders } from './headers.js'
+import { carriedIn } from './relay-headers.js'
 import { explainInBand, reserveAnswer, sendEvents, sendJson } from './replies.js'
 import type { KeptSession } from './sessions.js'
 import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
 interface HttpSessionOptions extends Pick<AnswerOptions, 'commitAfter' | 'memory' | 'refusing'> {
   log: Logger
+  /** The era of the server, if it alone is served here; undefined if others are, too, or if it is not reached over HTTP. */
+  speaks?: (() => Era | undefined) | undefined
 }
 
 /** A session with its streams. */
@@ -50,6 +56,14 @@ export class HttpSession implements KeptSession {
 
   get gone(): boolean {
     return this.#streams.left
+  }
+
+  /**
+   * The server has named the session, and without authentication whoever knows its id may use it: another mount goes on with it,
+   * and so does the bridge when it is started again.
+   */
+  get outlives(): boolean {
+    return this.#options.speaks !== undefined && this.client.id !== undefined && NAMELESS.includes(this.principal)
   }
 
   keepAlive(): void {
@@ -90,7 +104,12 @@ export class HttpSession implements KeptSession {
     const { traceparent, baggage } = reply.request.headers
     const trace = (traceparent ?? baggage) === undefined ? undefined : traceHeaders(reply.request)
     const headers = recorder && reply.request.headers
-    return this.client.answerClient(request, send, { trace, headers, grant, ends })
+    return this.client.answerClient(request, send, { trace, headers, grant, ends, ...this.passedOn(reply.request) })
+  }
+
+  /** What goes on to the server beside a message, if the session is its own. */
+  passedOn({ headers, credential }: FastifyRequest): Pick<ReceivedOneWay, 'carried' | 'credential'> {
+    return this.client.carries ? { carried: carriedIn(headers), credential } : { carried: undefined }
   }
 
   /**
@@ -102,7 +121,13 @@ export class HttpSession implements KeptSession {
     const answers = errors.map((text) => ({ text, lost: () => text }))
     const { grant, ends } = reply.request
     const headers = this.#options.log.telemetry?.recorder && reply.request.headers
-    const about = { trace: traceHeaders(reply.request), headers, ends, grant: grant && { ...grant, inBand: true } }
+    const about = {
+      trace: traceHeaders(reply.request),
+      headers,
+      ends,
+      grant: grant && { ...grant, inBand: true },
+      ...this.passedOn(reply.request),
+    }
     const answer = (request: Request) =>
       this.client.answerClient(
         request,

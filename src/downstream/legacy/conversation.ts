@@ -153,9 +153,9 @@ export class Conversation {
   }
 
   #take(message: Notification | Response): void {
-    this.#session?.take(message)
+    this.#session?.take(message)?.catch(() => {})
     const isForFormer = message.kind === 'response' || message.method === 'notifications/cancelled'
-    if (isForFormer && this.#former && this.#former.open > 0) this.#former.take(message)
+    if (isForFormer && this.#former && this.#former.open > 0) this.#former.take(message)?.catch(() => {})
   }
 
   async #open(request: Request, about: AboutRequest): Promise<void> {

@@ -60,7 +60,7 @@ export class LinkedCall implements Link {
         if (!answer) return this.#pass(text, origin)
         if (dropped && isOwn) this.#record.note({ dropped })
         const reply = replyIn(answer)
-        const { source } = answer.outcome
+        const source = 'unread' in answer ? undefined : answer.outcome.source
         reply.received = { era: 'legacy', id: answer.id, message: text, source, reply, http: answer.http }
         resolve(reply)
         if (!isOwn) return undefined
@@ -69,8 +69,9 @@ export class LinkedCall implements Link {
           this.isSent = sent
         })
       }
-      const number = isOwn ? this.#record.recorder?.number : undefined
-      this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, number).catch((error: unknown) => {
+      const { carried, credential } = call
+      const about = { carried, credential, call: isOwn ? this.#record.recorder?.number : undefined }
+      this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, about).catch((error: unknown) => {
         this.isSettled ||= isOwn
         reject(error)
       })
@@ -103,15 +104,17 @@ export class LinkedCall implements Link {
       const origin = legacyError(this.asked, reply.error, revision)
       return { text: errorMessage(id, origin), origin }
     }
+    if (passed && !passed.source) return { text: passed.message, origin: 'rebuilt', http }
     const { result: payload } = reply
     if (!passed?.source) return { text: result(id, payload), origin: payload }
     return { text: passed.message, origin: payload.edits ? payload : passed.source, http }
   }
 
   /** What the server gets: the request as it came, unless anything has edited the call. */
-  #messageOf({ method, params, meta }: Call, isOwn: boolean): Request {
+  #messageOf({ method, params, meta, carried }: Call, isOwn: boolean): Request {
     const { asked } = this
-    const hasMeta = isOwn && meta !== asked.meta
+    // Headers say the same about the trace.
+    const hasMeta = isOwn && !carried && meta !== asked.meta
     const isEdited =
       method !== asked.method || params !== asked.params || (hasMeta && this.#request.params !== 'not an object')
     if (!isEdited) return this.#request
@@ -123,6 +126,7 @@ export class LinkedCall implements Link {
 
 /** Whether policies have edited nothing of a reply, though they may have made another one of it. */
 function isUnedited(reply: Final, received: Final): boolean {
+  if (reply === received) return true
   if (reply.kind === 'error') return received.kind === 'error' && received.error === reply.error
   return received.kind !== 'error' && received.result === reply.result
 }

@@ -33,7 +33,7 @@ export async function openSession(
     if (known instanceof Fault) throw known
     const route = known ?? (await upstream.legacyRoute(sender))
     // Over Streamable HTTP a lost session needs no reopening: the client gets 404 and opens another session itself.
-    const connecting = { reopens: transport !== 'http', call: record.recorder?.number }
+    const connecting = { reopens: transport !== 'http', call: record.recorder?.number, carried: options.carried }
     const tunnel = route === 'translate' ? undefined : await route.connect(request, sender, connecting)
     if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
     const { revision } = tunnel

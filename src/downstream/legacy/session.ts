@@ -3,7 +3,7 @@
 import type { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
 import type { RecordedHeaders } from '../../ports/recorder.js'
-import type { Grant, Handler, Sender } from '../../protocol/call.js'
+import type { Grant, Handler, ReceivedOneWay, Sender } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { LogLevel } from '../../protocol/methods.js'
 import type { ReceivedTrace } from '../../protocol/trace.js'
@@ -43,6 +43,8 @@ export interface ClientSession {
   readonly session: string | undefined
   /** The server's own id of the session, if it is the server's. */
   readonly id?: string | undefined
+  /** The headers of requests go on to the server: the session is its own, and over HTTP on both sides. */
+  readonly carries?: boolean
   /** Number of requests in flight. */
   readonly open: number
   /** What another replica needs to continue the session; undefined if no other replica can. */
@@ -54,8 +56,11 @@ export interface ClientSession {
    * the last frame.
    */
   answerClient(request: Request, send: Send, about?: AboutRequest): Promise<void>
-  /** Handles a notification, or the client's answer to a request of the server. */
-  take(message: Notification | Response): void
+  /**
+   * Handles a notification, or the client's answer to a request of the server. The promise is for the client of a `received`
+   * one, as that of `Tunnel.notify`.
+   */
+  take(message: Notification | Response, received?: ReceivedOneWay): Promise<void> | undefined
   /** Whether a message belongs to a request in flight in this replica. */
   isFor?(message: Notification | Response): boolean
   /** The client can now receive messages that belong to no request. */
@@ -75,6 +80,9 @@ export interface AboutRequest {
   trace?: ReceivedTrace | undefined
   /** All headers, for the inspector. */
   headers?: RecordedHeaders
+  /** The headers that go on to the server, and the credential for it, in a session of the server itself over HTTP. */
+  carried?: Readonly<Record<string, string>> | undefined
+  credential?: string | undefined
   /** What the token of this request grants; another request may have opened the session. */
   grant?: Grant | undefined
   /** Aborts when that token ends. */
@@ -105,6 +113,8 @@ export interface OpenOptions {
   settings: SessionSettings
   /** The trace context in the headers of `initialize`. */
   trace?: ReceivedTrace | undefined
+  /** The headers of `initialize` that go on to a server over HTTP. */
+  carried?: Readonly<Record<string, string>> | undefined
   /** All headers of `initialize`, for the inspector. */
   headers?: RecordedHeaders
   /** Identifies the session for the inspector. */

@@ -268,8 +268,11 @@ export class TranslatedSession implements ClientSession {
     return { text, last: { status: 200, ...failure } }
   }
 
-  take(message: Notification | Response): void {
-    if (message.kind === 'response') return this.#questions.answer(message)
+  take(message: Notification | Response): undefined {
+    if (message.kind === 'response') {
+      this.#questions.answer(message)
+      return undefined
+    }
     const { log, session } = this.#options
     const { method, params } = message
     const call = method === 'notifications/cancelled' ? this.#running.named(params)?.call : undefined
@@ -286,6 +289,7 @@ export class TranslatedSession implements ClientSession {
       const notice: Notice = { method, params: payload, meta, caller: this.#caller, principal, credential }
       this.#options.upstream.notify(notice)?.catch(() => {})
     }
+    return undefined
   }
 
   /** Whether a notification concerns only this session, or tasks of it. */

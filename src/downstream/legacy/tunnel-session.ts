@@ -4,7 +4,7 @@
  */
 
 import type { SessionRecorder } from '../../ports/recorder.js'
-import type { Call, Caller } from '../../protocol/call.js'
+import type { Call, Caller, ReceivedOneWay } from '../../protocol/call.js'
 import { type LegacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
 import { legacyError } from '../../protocol/legacy-client.js'
 import { LEGACY_CLIENT_NOTIFICATIONS } from '../../protocol/methods.js'
@@ -88,6 +88,10 @@ export class TunnelSession implements ClientSession {
     return this.#tunnel.left?.session
   }
 
+  get carries(): boolean {
+    return this.#tunnel.keepsIds === true
+  }
+
   get session(): string | undefined {
     return this.#options.session
   }
@@ -145,7 +149,7 @@ export class TunnelSession implements ClientSession {
     link: LinkedCall,
     controller: HangUp,
     record: CallLogEntry,
-    { trace, grant }: AboutRequest,
+    { trace, grant, carried, credential: own }: AboutRequest,
   ): Call {
     const { principal, credential, grant: ofSession, patient } = this.#options.sender
     const { id, method } = request
@@ -153,11 +157,12 @@ export class TunnelSession implements ClientSession {
     return {
       method,
       params,
-      meta: trace ? withReceived(meta, trace) : meta,
+      meta: trace && !carried ? withReceived(meta, trace) : meta,
       progress: true,
       caller: link.asked.caller,
       principal,
-      credential,
+      credential: own ?? credential,
+      carried,
       grant: grant ?? ofSession,
       patient,
       inBand: true,
@@ -170,13 +175,17 @@ export class TunnelSession implements ClientSession {
     }
   }
 
-  take(message: Notification | Response): void {
+  take(message: Notification | Response, received?: ReceivedOneWay): Promise<void> | undefined {
     this.#recorder?.received(message, this.#cancelledBy(message))
-    if (message.kind === 'response') this.#tunnel.respond(message)
-    else if (message.method === 'notifications/cancelled' && !this.#isOfOther(message))
-      this.#running.cancel(message.params)
-    else if (this.#carries(message.method))
-      this.#tunnel.notify(message.method, typeof message.params === 'string' ? EMPTY : message.params)
+    if (message.kind === 'response') return this.#tunnel.respond(message, received)
+    const { method, params } = message
+    const cancels = method === 'notifications/cancelled' && !this.#isOfOther(message)
+    const isPassed = cancels ? this.carries : this.#carries(method)
+    const passed = isPassed
+      ? this.#tunnel.notify(method, typeof params === 'string' ? EMPTY : params, received)
+      : undefined
+    if (cancels) this.#running.cancel(params)
+    return passed
   }
 
   /** Whether a notification goes to the server: one that the bridge does not know may name what is hidden. */

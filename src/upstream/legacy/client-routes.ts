@@ -50,8 +50,8 @@ export class ClientRoutes {
   }
 
   #connectTo(verdict: Verdict): ForwardInitialize {
-    return (opening, from, { reopens, call }) => {
-      if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call, fromHttp: true })
+    return (opening, from, { reopens, call, carried }) => {
+      if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call, fromHttp: true, carried })
       let first: { verdict: Verdict; call: number | undefined } | undefined = { verdict, call }
       const open: OpenTunnel = async (write) => {
         const now = first?.verdict ?? (await this.#withSessions(from))

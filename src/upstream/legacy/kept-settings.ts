@@ -56,7 +56,7 @@ export class KeptSettings {
 
   /** Repeats the settings in a replacement session. Logs what the server refuses, and continues without it. */
   async restore(tunnel: DirectTunnel, log: SettingsLog): Promise<void> {
-    if (this.#initialized) tunnel.notify('notifications/initialized', this.#initialized.params)
+    if (this.#initialized) tunnel.notify('notifications/initialized', this.#initialized.params)?.catch(() => {})
     await tunnel.begun
     const requests: [method: string, params: Json][] = [...this.#subscriptions.values()].map((params) => [
       'resources/subscribe',

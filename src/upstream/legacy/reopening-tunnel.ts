@@ -9,6 +9,7 @@ import type { LegacyRevision } from '../../protocol/eras.js'
 import { LISTS } from '../../protocol/methods.js'
 import { changesIn, everythingIn, type Reportable } from '../../protocol/subscriptions.js'
 import type {
+  AboutAsked,
   AgreedSettings,
   AnsweredInitialize,
   SayTunnelled,
@@ -103,7 +104,7 @@ export class ReopeningTunnel implements Tunnel {
     return answeredWith(this.#answer, id)
   }
 
-  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
+  async ask(request: Request, signal: Signal, say: SayTunnelled, about?: AboutAsked): Promise<void> {
     const noting: SayTunnelled = (message) => {
       if (message.answer) this.#note(request, message.answer)
       return say(message)
@@ -112,7 +113,7 @@ export class ReopeningTunnel implements Tunnel {
     for (let again = false; ; again = true) {
       const tunnel = this.#reopening || this.#tunnel.over ? await this.#reopened(signal) : this.#tunnel
       try {
-        return await tunnel.ask(request, signal, heard, call)
+        return await tunnel.ask(request, signal, heard, about)
       } catch (error) {
         // A request is sent again only if the server has certainly not acted on it.
         const unprocessed = error instanceof Fault && error.row.outcome === undefined
@@ -125,15 +126,15 @@ export class ReopeningTunnel implements Tunnel {
     }
   }
 
-  notify(method: string, params: Sent): void {
+  notify(method: string, params: Sent): Promise<void> | undefined {
     if (method === 'notifications/initialized') this.#settings.initialized(jsonOf(params))
     // A notification between two sessions can only be about the lost one.
-    if (!this.#tunnel.over) this.#tunnel.notify(method, params)
+    return this.#tunnel.over ? undefined : this.#tunnel.notify(method, params)
   }
 
-  respond(response: Response): void {
+  respond(response: Response): Promise<void> | undefined {
     const answered = this.#openRequests.answered(response)
-    if (answered) this.#tunnel.respond(answered)
+    return answered && this.#tunnel.respond(answered)
   }
 
   attach(listener: TunnelListener): void {

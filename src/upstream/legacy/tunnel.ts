@@ -6,6 +6,7 @@
 import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
 import type { Log } from '../../log/events.js'
+import type { ReceivedOneWay } from '../../protocol/call.js'
 import { cancelledId } from '../../protocol/cancelled.js'
 import type { MessageOrigin } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
@@ -16,6 +17,7 @@ import { concernsTasks } from '../../protocol/owned-tasks.js'
 import { revisedResponse } from '../../protocol/revise.js'
 import { offersTasks } from '../../protocol/tasks.js'
 import type {
+  AboutAsked,
   AboutMessage,
   AnsweredInitialize,
   DeliveryKind,
@@ -43,11 +45,11 @@ import { EMPTY, edit, type Json, objectIn, type Payload, raw, write } from '../.
 import type { Signal } from '../../time/hang-up.js'
 import { within } from '../../time/time.js'
 import type { Arrival, Exchange } from '../exchange.js'
-import { answerOf, callFault } from '../failure.js'
+import { answerOf, callFault, credentialOf, hasAnswer } from '../failure.js'
 import { nameIn } from '../lane.js'
 import { LOG } from '../log-reader.js'
 import type { Owner } from '../owner.js'
-import type { Peer } from '../peer.js'
+import type { NoticeOptions, Peer } from '../peer.js'
 import type { Revision } from '../revision.js'
 import { SessionCheck } from '../session-check.js'
 import type { Loss } from '../session-loss.js'
@@ -80,6 +82,8 @@ export interface TunnelOptions {
    * and progress tokens keep its ids, because each answer has a stream of its own.
    */
   fromHttp?: boolean | undefined
+  /** Headers of the client's `initialize` that go on with it over HTTP. */
+  carried?: Readonly<Record<string, string>> | undefined
   /** Encodes the server's own requests and notifications for the client; unchanged by default. */
   write?: ((message: Request | Notification) => Wire) | undefined
 }
@@ -151,7 +155,12 @@ export class DirectTunnel implements Tunnel, Owner {
     const { timeout, call, start } = options
     peer.ofClient = options.fromHttp === true && peer.channel.transport === 'http'
     const { id } = opening
-    const answer = await sendOpening(params, (sent) => peer.call('initialize', sent, timeout, { call, start, id }))
+    const carried = peer.ofClient ? options.carried : undefined
+    const text = peer.ofClient ? unchangedIn(opening) : undefined
+    const answer = await sendOpening(params, (sent) => {
+      const unchanged = sent === params ? text : undefined
+      return peer.call('initialize', sent, timeout, { call, start, id, unchanged, carried })
+    })
     return new DirectTunnel(peer, options, answer)
   }
 
@@ -209,7 +218,7 @@ export class DirectTunnel implements Tunnel, Owner {
     this.#close()
   }
 
-  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
+  async ask(request: Request, signal: Signal, say: SayTunnelled, about: AboutAsked = {}): Promise<void> {
     const { principal, tasks, revision } = this.#options
     const { method, params } = request
     if (typeof params !== 'string' && tasks.tellsApart(principal) && concernsTasks(request))
@@ -218,7 +227,7 @@ export class DirectTunnel implements Tunnel, Owner {
     const revise = revision.of(principal, request)
     this.#peer.lastUsed = performance.now()
     const exchange = this.#peer.beginExchange(this.#options.principal)
-    exchange.number = call
+    exchange.number = about.call
     exchange.name = nameIn(request.params)
     exchange.client = this
     if (typeof request.params === 'string') exchange.origin = request.source
@@ -227,6 +236,8 @@ export class DirectTunnel implements Tunnel, Owner {
     if (ofClient) {
       exchange.wireId = request.id
       exchange.unchanged = unchangedIn(request)
+      exchange.carried = about.carried
+      exchange.passesUnread = revise === undefined
     }
     const token = ofClient ? undefined : tokenOf(request.params)
     const hangUp = () => {
@@ -240,6 +251,7 @@ export class DirectTunnel implements Tunnel, Owner {
       exchange.sendCall(
         request.method,
         withToken(request.params, token === undefined ? undefined : String(exchange.id)),
+        exchange.carried && credentialOf(about),
       )
       for (;;) {
         const arrival = await (isFirst
@@ -250,12 +262,16 @@ export class DirectTunnel implements Tunnel, Owner {
         if (turn) await turn
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
+          const { dropped } = exchange
+          if ('unread' in arrival)
+            return await say({ text: arrival.unread.pieces, answer: arrival, dropped, origin: 'rebuilt' })
           const answer = revise ? await revisedResponse(arrival, revise) : arrival
           const { source, payload } = answer.outcome
-          const isSame = ofClient && answer === arrival && answer.id === request.id
+          const isOfIt = answer.id === request.id || (answer.http !== undefined && answer.http.status >= 300)
+          const isSame = ofClient && answer === arrival && isOfIt
           const text = isSame ? wireOf(source) : responseMessage(request.id, answer)
           // Awaited here, because messages that arrived after the answer are sent when this function ends.
-          return await say({ text, answer, dropped: exchange.dropped, origin: payload?.edits ? payload : source })
+          return await say({ text, answer, dropped, origin: payload?.edits ? payload : source })
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
         const received = typeof arrival.params === 'string' ? undefined : arrival.params
@@ -326,22 +342,40 @@ export class DirectTunnel implements Tunnel, Owner {
     this.end(error)
   }
 
-  notify(method: string, params: Sent): void {
+  notify(method: string, params: Sent, received?: ReceivedOneWay): Promise<void> | undefined {
     this.#traces.notified(method)
     const begins = method === 'notifications/initialized'
     if (begins) this.#isInitialized = true
-    if (begins && this.#hasBegun) return
-    const delivered = this.#peer.notify(method, params).catch((error: unknown) => {
+    if (begins && this.#hasBegun) return undefined
+    const heard = this.#peer.ofClient ? received : undefined
+    const sent = this.#peer.notify(method, heard?.bytes ?? params, heard && passedWith(heard))
+    const delivered = this.#heard(sent, method, heard)
+    const cancelled = heard && method === 'notifications/cancelled' && typeof params === 'object' && cancelledId(params)
+    if (cancelled) this.#peer.cancelledBy(cancelled, delivered)
+    const settled = delivered.catch((error: unknown) => {
       this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered')
-      if (error instanceof ChannelError) this.#isLost(error, method).catch(() => {})
     })
-    if (!begins) return
     // Over HTTP, later messages use other connections and could overtake this one, so they wait for it.
-    this.begun = delivered
-      .then(() => this.#listen())
-      .finally(() => {
-        this.begun = undefined
-      })
+    if (begins)
+      this.begun = within(settled, OWN_WITHIN)
+        .then(() => this.#listen())
+        .finally(() => {
+          this.begun = undefined
+        })
+    return heard && delivered
+  }
+
+  /** Gives the client what the server says to a message that gets no answer. Rejects with a Fault if the server has not accepted it. */
+  async #heard(sent: Promise<void>, method: string, heard: ReceivedOneWay | undefined): Promise<void> {
+    try {
+      await sent
+    } catch (error) {
+      const loss = error instanceof ChannelError ? await this.#isLost(error, method) : undefined
+      if (error instanceof ChannelError && loss && !this.#saysSo(error)) throw this.#goneWith(error)
+      if (!heard || !(error instanceof ChannelError) || !hasAnswer(error)) throw callFault(error, true)
+      const { outcome, http } = answerOf(error)
+      heard.hear(wireOf(outcome.source), http)
+    }
   }
 
   /** Opens the stream for the server's own messages. Without it, a server has no way to send them. */
@@ -351,11 +385,16 @@ export class DirectTunnel implements Tunnel, Owner {
     await within(channel.listen(headers, account), LISTEN_WAIT)
   }
 
-  respond(response: Response): void {
+  respond(response: Response, received?: ReceivedOneWay): Promise<void> | undefined {
     const { id, outcome } = response
-    if (id === undefined) return
-    this.#traces.settled(idKey(id))
-    this.#peer.answer(outcome.kind, id, join(responseMessage(id, response)), outcome.source)
+    if (id !== undefined) this.#traces.settled(idKey(id))
+    if (received?.bytes && this.#peer.ofClient) {
+      const { kind, source: origin } = outcome
+      const sent = this.#peer.passAnswer(kind, id, received.bytes, { origin, ...passedWith(received) })
+      return this.#heard(sent, kind, received)
+    }
+    if (id !== undefined) this.#peer.answer(outcome.kind, id, join(responseMessage(id, response)), outcome.source)
+    return undefined
   }
 
   attach(listener: TunnelListener): void {
@@ -405,7 +444,8 @@ export class DirectTunnel implements Tunnel, Owner {
       if (error instanceof ChannelError) await this.#throwIfLost(error, method)
       return answerOf(error)
     }
-    if (arrival.outcome.kind === 'error' && this.#isInitialized) await this.#throwIfLost(arrival, method)
+    const isError = !('unread' in arrival) && arrival.outcome.kind === 'error'
+    if (isError && this.#isInitialized) await this.#throwIfLost(arrival, method)
     this.#peer.hasServed = true
     return arrival
   }
@@ -413,12 +453,18 @@ export class DirectTunnel implements Tunnel, Owner {
   async #throwIfLost(failure: ChannelError | Response, method: string): Promise<void> {
     const loss = await this.#isLost(failure, method)
     const mayRepeat = loss === 'unacted' || methodTraits(method).idempotent === true
-    if (loss && mayRepeat)
-      throw new Fault(
-        this.#options.fromHttp ? 'sessionNotFound' : 'upstreamUnavailable',
-        'The server has ended the session: connect again',
-        { cause: failure instanceof ChannelError ? failure : undefined },
-      )
+    const cause = failure instanceof ChannelError ? failure : undefined
+    if (loss && mayRepeat && !this.#saysSo(cause)) throw this.#goneWith(cause)
+  }
+
+  /** The client learns from the server's own answer that the session is lost. */
+  #saysSo(failure: ChannelError | undefined): boolean {
+    return this.#peer.ofClient && failure?.refusal?.status === 404 && hasAnswer(failure)
+  }
+
+  #goneWith(cause: ChannelError | undefined): Fault {
+    const fault = this.#options.fromHttp ? 'sessionNotFound' : 'upstreamUnavailable'
+    return new Fault(fault, 'The server has ended the session: connect again', { cause })
   }
 
   async #isLost(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {
@@ -483,6 +529,12 @@ export class DirectTunnel implements Tunnel, Owner {
     const { onClosed } = this.#options
     this.#peer.channel.close().then(onClosed, onClosed)
   }
+}
+
+/** With what a client's own message is sent that gets no answer. */
+function passedWith(received: ReceivedOneWay): NoticeOptions {
+  const { carried } = received
+  return { heard: received, carried, ...(carried && { headers: credentialOf(received) }) }
 }
 
 /** Whether a server offers a method, by its answer to `initialize`. */

@@ -21,7 +21,7 @@ import { answersIn } from './client-traces.js'
 import { DirectTunnel, type LeftSession, type TunnelOptions } from './tunnel.js'
 
 /** How a tunnel is opened. */
-type Opening = Pick<TunnelOptions, 'call' | 'write' | 'fromHttp'>
+type Opening = Pick<TunnelOptions, 'call' | 'write' | 'fromHttp' | 'carried'>
 
 /** A session of a tunnel, open or being opened. */
 interface TunnelOccupant extends Occupant {

@@ -23,6 +23,8 @@ export interface OutgoingMessage {
   principal?: string | undefined
   /** Headers of this message, if the transport has headers. Names in lower case. */
   headers?: Readonly<Record<string, string>>
+  /** Headers of the client's own message that go on with it, unless the bridge sets them itself. */
+  carried?: Readonly<Record<string, string>> | undefined
   /** The account for the message, if the bridge obtains credentials for it. */
   account?: Account | undefined
   /** Who takes what the server answers to a notification; only over HTTP. */

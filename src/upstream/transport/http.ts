@@ -151,16 +151,19 @@ class HttpChannel implements Channel {
     return message.exchange === undefined ? this.#oneWay.send(message, () => this.#post(message)) : this.#post(message)
   }
 
-  async #post({ text, bytes, exchange, principal, headers = NONE, account, heard }: OutgoingMessage): Promise<void> {
+  async #post(message: OutgoingMessage): Promise<void> {
+    const { text, bytes, exchange, principal, headers = NONE, carried, account, heard } = message
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
-    this.#own = headers
+    const version = carried?.[VERSION]
+    this.#own = version === undefined ? headers : { ...headers, [VERSION]: version }
     this.#account = account
     const mayOpen = this.#sessionId === undefined && !this.stateless
     const reading = new Reading(this.#receiver, exchange, this.#cookies, mayOpen ? this.#adoptSession : undefined)
     reading.principal = principal ?? NOBODY
     reading.startsAnyway = exchange === undefined && account === undefined
     if (heard) reading.hears(heard)
-    const request = { method: 'POST', headers: this.#headersToPost(headers), body: bytes ?? text, principal } as const
+    const posted = this.#headersToPost(headers, carried)
+    const request = { method: 'POST', headers: posted, body: bytes ?? text, principal } as const
     const answer = await this.#askFollowing(request, reading, account)
     if (answer.status >= 300) throw refused(answer)
     if (answer.kind === 'whole') heard?.hear(answer.body, answer)
@@ -347,11 +350,11 @@ class HttpChannel implements Channel {
   }
 
   /** Built once for all messages with the same `own` object. */
-  #headersToPost(own: OriginHeaders): OriginHeaders {
+  #headersToPost(own: OriginHeaders, carried?: OriginHeaders): OriginHeaders {
+    if (carried) return { ...POSTED, ...carried, ...this.#headers(own) }
     let headers = this.#postHeaders.get(own)
     if (!headers) {
-      const both = 'application/json, text/event-stream'
-      headers = this.#headers({ 'content-type': 'application/json', accept: both, ...own })
+      headers = this.#headers({ ...POSTED, ...own })
       this.#postHeaders.set(own, headers)
     }
     return headers
@@ -359,6 +362,8 @@ class HttpChannel implements Channel {
 }
 
 const NONE: OriginHeaders = {}
+const VERSION = 'mcp-protocol-version'
+const POSTED: OriginHeaders = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 const nothing = () => {}
 /**
  * Reads the answer to one message, over several connections if its stream is resumed. `abort` ends all of them, and also
