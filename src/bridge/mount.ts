@@ -177,14 +177,12 @@ export class Mount implements Served {
     const checksCalls = [trust, scoped, audited, limited].some((one) => one !== undefined) || hides
     // No client has a session of its own with a server whose trust may change, because it learns there who the client is, and
     // asks it; nor where updates of resources are hidden, or clients share a process; nor where tokens are exchanged, which
-    // needs the token of each call. With replicas, a session that the relay does not pass on would stay in its replica.
-    const isShared = shared.replicas !== undefined && this.server.relayed !== undefined
+    // needs the token of each call.
     const translates =
       trust !== undefined ||
       (hides && own.resources !== undefined) ||
       own.process === 'single' ||
-      accounts?.onBehalf === true ||
-      (checksCalls && isShared)
+      accounts?.onBehalf === true
     this.#breaker = trust?.state
     this.#unavailable = trust && unavailable({ name, state: trust.state, memory })
     this.#behind = compose(
