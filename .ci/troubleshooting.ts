@@ -329,6 +329,14 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
   invalidEnvelope: ['`_meta` of a modern request lacks a required key, or has a wrong one.', IN_MESSAGE],
   invalidParams: ['A parameter is missing or wrong.', IN_MESSAGE],
   invalidState: ['`requestState` has expired, was used, or belongs to another caller.', 'Call again without it.'],
+  noSuchEvent: [
+    'The type of events, or the subscription to it, does not exist for this caller.',
+    'Look at `events/list`.',
+  ],
+  callbackRefused: [
+    'Events must not be sent to the address that the client gave.',
+    'Add it to `events.callbacks` of the server, if it is a public address that you trust.',
+  ],
   methodNotFound: [
     'The method does not exist, or the server does not offer it.',
     'Look at what `mcp-bridge probe <server>` prints.',

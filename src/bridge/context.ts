@@ -42,6 +42,8 @@ export interface BridgeContext {
   lead?: ((name: string) => MountTrust | undefined) | undefined
   /** Returns the function that connects to a server in this process; undefined for programs and addresses. */
   inProcess?: ((name: string) => Serve | undefined) | undefined
+  /** Resolves the hosts of callbacks for events; by default the resolver of the system. */
+  resolve?: ((host: string) => Promise<readonly string[]>) | undefined
   /** Names the principal of a request to `Bridge.attach`; by default all requests have one anonymous principal. */
   principalOf?: PrincipalOf | undefined
 }

@@ -102,6 +102,7 @@ const POLICIES_OF_SERVER: readonly string[] = [
   'tools',
   'prompts',
   'resources',
+  'events',
   'cache',
   'cacheFor',
   'paths',

@@ -11,6 +11,7 @@ import type { Accounts } from '../oauth/client/accounts.js'
 import { SignIn } from '../oauth/sign-in.js'
 import { Admission } from '../policy/admission.js'
 import type { Cache } from '../policy/cache/cache.js'
+import { callbacks } from '../policy/callbacks.js'
 import { hidesNothing } from '../policy/choice/choice.js'
 import { compose } from '../policy/compose.js'
 import { type Pages, reading } from '../policy/pages.js'
@@ -41,6 +42,7 @@ import {
   watched,
   withheldBy,
 } from './pipeline.js'
+import { publicHosts } from './public-hosts.js'
 import type { Served } from './served.js'
 import { timesOf } from './server-options.js'
 import { ServerSide } from './server-side.js'
@@ -159,7 +161,7 @@ export class Mount implements Served {
       cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => cache.missed() })
     const chosen = choiceOf(name, own, memory)
     const listed = new ToolNames({ server: name, memory })
-    const scoped = scopesOf(own, settings, trust, listed)
+    const scoped = scopesOf(own, settings, trust, { name, memory, listed })
     const audited = auditOf(name, settings, shared.audit)
     const limited = toolLimitsOf(name, settings, shared.countCall, listed)
     const quarantine =
@@ -204,6 +206,7 @@ export class Mount implements Served {
         // Translates names into those of the server, which scopes and trust use.
         ...(chosen ? [chosen] : []),
         ...(scoped ? [scoped.policy] : []),
+        callbacks({ allowed: own.events?.callbacks ?? [], whyNotPublic: publicHosts(context.resolve) }),
         ...(scoped || limited ? [listed.policy] : []),
         ...(quarantine && this.#unavailable ? [this.#unavailable.policy, quarantine.policy] : []),
         // Last, so that it counts only calls that go to the server.

@@ -7,41 +7,45 @@ import { type AuditLog, audit, foreignUses } from '../policy/audit.js'
 import { Cache } from '../policy/cache/cache.js'
 import type { Results } from '../policy/cache/results.js'
 import { choice } from '../policy/choice/choice.js'
+import { ChosenList } from '../policy/choice/listed.js'
+import { namedAsSeen } from '../policy/choice/seen.js'
 import { compose } from '../policy/compose.js'
 import { globs, MAX_MATCHED_NAME } from '../policy/globs.js'
-import { type RequiredScopes, type Scopes, scopes } from '../policy/scopes.js'
+import { type EventScopes, type RequiredScopes, type Scopes, scopes } from '../policy/scopes.js'
 import { type ToolLimitsOptions, toolLimits } from '../policy/tool-limits.js'
 import type { ListedTool, ToolNames } from '../policy/tool-names.js'
 import type { Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
 import type { Call, Final, Handler, Policy } from '../protocol/call.js'
 import { callerOf } from '../protocol/listed.js'
-import { CALL_TOOL } from '../protocol/methods.js'
+import { CALL_TOOL, EVENT_LIST } from '../protocol/methods.js'
 import type { CommonSettings, MountSettings } from './mount-settings.js'
 
 /** Most subscriptions that the cache of one server opens. */
 const MAX_LISTENED = 256
 
-/** What requires scopes for tools; undefined if no tool requires any. */
+/** What requires scopes for tools and types of events; undefined if none requires any. */
 export function scopesOf(
   own: ServerSettings,
   { auth }: MountSettings,
   trust: MountTrust | undefined,
-  listed: ToolNames,
+  { name: server, memory, listed }: { name: string; memory: Memory; listed: ToolNames },
 ): Scopes | undefined {
   const required = requiredScopes(own, trust)
   if (!required) return undefined
   const tokens = Object.entries(auth?.tokens ?? {})
   const known = new Map(tokens.map(([name, { scopes }]) => [name, new Set(scopes)]))
   const hides = (own.unscoped ?? auth?.unscoped) === 'hide'
-  return scopes({ required, scopesOf: (principal) => known.get(principal), hides, listed })
+  const events = eventScopes(own, server, memory)
+  return scopes({ required, scopesOf: (principal) => known.get(principal), hides, listed, events })
 }
 
 /** The scopes that tools require; undefined if none requires any. */
 export function requiredScopes(own: ServerSettings, trust: MountTrust | undefined): RequiredScopes | undefined {
   const rules = Object.entries(own.scopes).map(([key, wanted]) => ({ covers: coverOf(key), wanted }))
-  if (rules.length === 0 && !trust) return undefined
-  const all = rules.flatMap(({ wanted }) => wanted)
+  const ofEvents = Object.values(own.events?.scopes ?? {})
+  if (rules.length === 0 && ofEvents.length === 0 && !trust) return undefined
+  const all = [...rules.map(({ wanted }) => wanted), ...ofEvents].flat()
   return {
     of: (tool, listed) => [
       ...rules.flatMap(({ covers, wanted }) => (covers(tool, listed) ? wanted : [])),
@@ -51,12 +55,31 @@ export function requiredScopes(own: ServerSettings, trust: MountTrust | undefine
   }
 }
 
+/** The rows for types of events; undefined if there are none. */
+function eventScopes(own: ServerSettings, server: string, memory: Memory): EventScopes | undefined {
+  const rows = Object.entries(own.events?.scopes ?? {}).map(([key, wanted]) => ({ covers: coverOfName(key), wanted }))
+  if (rows.length === 0) return undefined
+  const see = namedAsSeen('events', { deny: [] })
+  return {
+    of: (type) => {
+      const fitting = rows.filter(({ covers }) => covers(type))
+      return fitting.length > 0 ? fitting.flatMap(({ wanted }) => wanted) : undefined
+    },
+    rows: rows.map(({ wanted }) => wanted),
+    listed: new ChosenList({ server, method: EVENT_LIST, see, memory }),
+  }
+}
+
 /** Returns a function that tells whether a tool falls under a key of `scopes`. */
 function coverOf(key: string): (tool: string, listed: ListedTool) => boolean {
   if (key === NOT_READ_ONLY) return (_tool, { isReadOnly }) => !isReadOnly
+  return coverOfName(key)
+}
+
+function coverOfName(key: string): (name: string) => boolean {
   const named = globs([key])
-  // Globs are not matched with longer names. Such a tool requires the scopes of all rules.
-  return (tool) => tool.length > MAX_MATCHED_NAME || named(tool)
+  // Globs are not matched with longer names. What has one requires the scopes of all rules.
+  return (name) => name.length > MAX_MATCHED_NAME || named(name)
 }
 
 /** Returns a function that tells whether one of these policies refuses a call of a tool that the server has. */
@@ -95,10 +118,11 @@ export function toolLimitsOf(
 /** The policy that shows clients a part of the server; undefined if it shows all of it. */
 export function choiceOf(
   server: string,
-  { tools, prompts, resources }: ServerSettings,
+  { tools, prompts, resources, events }: ServerSettings,
   memory: Memory,
 ): Policy | undefined {
-  return tools || prompts || resources ? choice({ server, tools, prompts, resources, memory }) : undefined
+  const isChosen = [tools, prompts, resources, events].some((rules) => rules !== undefined)
+  return isChosen ? choice({ server, tools, prompts, resources, events, memory }) : undefined
 }
 
 /** A policy that reports the identity of a discovered server, and that it is unreachable. */

@@ -19,7 +19,7 @@ export function chosen(name: string, own: ServerSettings): Issue[] {
 }
 
 function bypasses(path: string, own: ServerSettings): Issue[] {
-  const isRestricted = own.tools || own.prompts || own.resources || Object.keys(own.scopes).length > 0
+  const isRestricted = own.tools || own.prompts || own.resources || own.events || Object.keys(own.scopes).length > 0
   if (isStdio(own) || !isRestricted) return []
   const url = parseUrl(own.url)
   if (!url) return []
@@ -28,7 +28,7 @@ function bypasses(path: string, own: ServerSettings): Issue[] {
     pattern.endsWith('/*') ? isBelow(endpoint, plain(pattern.slice(0, -1))) : plain(pattern) === endpoint
   return own.paths.filter(covers).map((pattern) => ({
     path: `${path}.paths`,
-    message: `${pattern} includes the endpoint of the server, so clients could bypass "tools", "prompts", "resources" and "scopes"`,
+    message: `${pattern} includes the endpoint of the server, so clients could bypass "tools", "prompts", "resources", "events" and "scopes"`,
   }))
 }
 

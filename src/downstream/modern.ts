@@ -9,7 +9,7 @@ import type { Compat } from '../protocol/classify.js'
 import type { Encoded } from '../protocol/encoded.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { TASKS_EXTENSION } from '../protocol/meta.js'
-import { LEGACY_CLIENT_NOTIFICATIONS, methodTraits } from '../protocol/methods.js'
+import { LEGACY_CLIENT_NOTIFICATIONS, LISTEN, methodTraits } from '../protocol/methods.js'
 import {
   type DecodedModernRequest,
   decodeBareDiscover,
@@ -161,8 +161,7 @@ export class ModernDownstream {
         log: record,
       }
       if (paramHeaders) call.paramHeaders = paramHeaders
-      const isSubscription = subscribe !== undefined && methodTraits(method).endless
-      reply = await (isSubscription ? subscribe(call) : upstream.handle(call))
+      reply = await (subscribe && method === LISTEN ? subscribe(call) : upstream.handle(call))
       ended = true
       encoded = (reply.received && passedReply(reply, id, arrived)) ?? encodeReply(reply, id, decoded)
     } catch (error) {

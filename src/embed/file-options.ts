@@ -75,6 +75,17 @@ export interface ServerOptions {
     /** Resources and templates that clients neither see nor can use, even if "allow" has them. */
     deny?: readonly string[]
   }
+  /** Types of events that clients see and can use, and where they may have them sent. */
+  events?: {
+    /** Types of events that clients see and can use, by globs of their names at the server. Default: all. */
+    allow?: readonly string[]
+    /** Types of events that clients neither see nor can use, even if "allow" has them. */
+    deny?: readonly string[]
+    /** Scopes that a principal needs to see and use a type of events, by globs of names, as in { "mail.*": ["mail"] }. All keys that fit count. A type that no key fits requires all scopes of the server. */
+    scopes?: Readonly<Record<string, readonly string[]>>
+    /** Addresses that clients may have events sent to: https://hooks.example.com for all of it, or with a path for what is below that. Addresses that are not public are refused. Default: none. */
+    callbacks?: readonly string[]
+  }
   /** compat.strictRevisions for this server. Default: that of "compat". */
   strictRevisions?: boolean
   /** Timeouts of this server, in milliseconds. Default: those of "timeouts". */

@@ -44,6 +44,10 @@ export const faults = {
    * Nothing was sent to the server.
    */
   invalidState: { code: -32602, status: 200, blame: 'caller', reason: 'invalid_request_state' },
+  /** No such type of events, or no such subscription to one, for this caller (SEP-3415, error codes). */
+  noSuchEvent: { code: -32011, status: 200, blame: 'caller' },
+  /** Events must not be sent to the address that the client gave. Nothing was sent to the server. */
+  callbackRefused: { code: -32012, status: 200, blame: 'caller', reason: 'callback_refused' },
   methodNotFound: { code: -32601, status: 404, blame: 'caller' },
   headerMismatch: { code: -32020, status: 400, blame: 'caller' },
   missingCapability: { code: -32021, status: 400, blame: 'caller' },

@@ -9,6 +9,14 @@ export const FAULT_ADVICE = {
   ],
   invalidParams: ['A parameter is missing or wrong.', 'The message says what to correct.'],
   invalidState: ['`requestState` has expired, was used, or belongs to another caller.', 'Call again without it.'],
+  noSuchEvent: [
+    'The type of events, or the subscription to it, does not exist for this caller.',
+    'Look at `events/list`.',
+  ],
+  callbackRefused: [
+    'Events must not be sent to the address that the client gave.',
+    'Add it to `events.callbacks` of the server, if it is a public address that you trust.',
+  ],
   methodNotFound: [
     'The method does not exist, or the server does not offer it.',
     'Look at what `mcp-bridge probe <server>` prints.',

@@ -1,15 +1,15 @@
-/** Writes the audit log: a line for each use of a tool, prompt or resource, before its answer is sent. */
+/** Writes the audit log: a line for each use of a tool, prompt, resource or type of events, before its answer is sent. */
 
 import { shortDigest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { Call, Final, Foreign, Policy } from '../protocol/call.js'
 import { OF_BRIDGE } from '../protocol/meta.js'
-import { CALL_TOOL } from '../protocol/methods.js'
+import { CALL_TOOL, EVENT_USES } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
 import { memoize } from '../rpc/memoize.js'
 import { objectIn, parseObject, raw, stringUnder, value } from '../rpc/splice.js'
-import { printable } from '../texts/printable.js'
+import { printable, publicAddress } from '../texts/printable.js'
 
 /** What the log says about a call or a refused request. Undefined members are omitted. */
 export type AuditLine = Readonly<Record<string, string | number | object | undefined>>
@@ -41,10 +41,11 @@ export interface AuditOptions extends ForeignOptions {
 }
 
 /** By method, the parameter that names what is used, and its member of a line. */
-const USES: Readonly<Record<string, { param: 'name' | 'uri'; member: 'tool' | 'prompt' | 'resource' }>> = {
+const USES: Readonly<Record<string, { param: 'name' | 'uri'; member: 'tool' | 'prompt' | 'resource' | 'event' }>> = {
   [CALL_TOOL]: { param: 'name', member: 'tool' },
   'prompts/get': { param: 'name', member: 'prompt' },
   'resources/read': { param: 'uri', member: 'resource' },
+  ...Object.fromEntries([...EVENT_USES].map((method) => [method, { param: 'name', member: 'event' }])),
 }
 /** Most characters of a name, and of an argument's value. */
 const MAX_AUDITED_TEXT = 256
@@ -139,10 +140,18 @@ function whoAndWhat(call: Call, { server, group = call.group, named }: ForeignOp
     group,
     method,
     ...(use && { [use.member]: shortened(stringUnder(params, use.param)) }),
+    callback: EVENT_USES.has(method) ? callbackIn(params) : undefined,
     // Arguments may be secret. Their digest still shows which calls had the same ones.
     digest: given === undefined ? undefined : digestOf(given),
     arguments: named.length === 0 ? undefined : valuesOf(call, named),
   }
+}
+
+/** Where a client wants its events sent. What follows the path may be secret. */
+function callbackIn(params: Call['params']): string | undefined {
+  const delivery = objectIn(params, 'delivery')
+  const url = delivery && stringUnder(delivery, 'url')
+  return typeof url === 'string' ? printable(publicAddress(url), MAX_AUDITED_TEXT) : undefined
 }
 
 /** The known identity of a request's sender. */

@@ -1,6 +1,6 @@
 /**
- * Restricts tools to callers with the required scopes. Tools that a caller may not call are hidden, unless it can get
- * further scopes: it would never request the scopes of a hidden tool. Callers whose scopes are unknown count as having
+ * Restricts tools and types of events to callers with the required scopes. Those that a caller may not call are hidden, unless it can get
+ * further scopes: it would never request the scopes of what is hidden. Callers whose scopes are unknown count as having
  * none, and may call tools that require none.
  *
  * Only callers with all scopes of the server may use names that the server has not listed, and methods that the bridge
@@ -9,20 +9,23 @@
  */
 
 import { Fault } from '../fault/fault.js'
-import { withoutForeign } from '../protocol/announced.js'
+import { withoutEvents, withoutForeign } from '../protocol/announced.js'
 import { type Call, canGet, type Final, type Grant, type Handler, type Policy, type Sender } from '../protocol/call.js'
-import { CALL_TOOL, isOfClients } from '../protocol/methods.js'
+import { CALL_TOOL, EVENT_LIST, isOfClients, isOfEvents } from '../protocol/methods.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
+import type { ChosenList } from './choice/listed.js'
+import type { SeenItem } from './choice/seen.js'
 import { refuse, toolOf } from './refusal.js'
 import { isReadOnly, type ListedTool, type ToolNames } from './tool-names.js'
+import { stringIn } from './unambiguous.js'
 import { unknownItem } from './unknown.js'
 
 /** The scopes that the tools of a server require, by the configuration or the manifest. */
 export interface RequiredScopes {
   /** All that are required to see and call a tool. */
   of(tool: string, listed: ListedTool): readonly string[]
-  /** All that are required for any tool. */
+  /** All that are required for any tool or type of events. */
   all(): readonly string[]
 }
 
@@ -35,6 +38,18 @@ export interface ScopesOptions {
   hides: boolean
   /** The tools that the server has listed. */
   listed: Pick<ToolNames, 'find'>
+  /** Rows for types of events. Without a row, a type requires what any tool does. */
+  events?: EventScopes | undefined
+}
+
+/** The scopes that types of events require by the configuration. */
+export interface EventScopes {
+  /** What the rows for a type require together; undefined if there is none for it. */
+  of(type: string): readonly string[] | undefined
+  /** What each row requires. */
+  rows: readonly (readonly string[])[]
+  /** The types of events that the server has listed. */
+  listed: Pick<ChosenList<SeenItem>, 'find' | 'learn'>
 }
 
 type Caller = Pick<Sender, 'principal' | 'grant'>
@@ -45,7 +60,7 @@ export interface Scopes {
   hasAll(caller: Caller): boolean
 }
 
-export function scopes({ required, scopesOf, hides, listed }: ScopesOptions): Scopes {
+export function scopes({ required, scopesOf, hides, listed, events }: ScopesOptions): Scopes {
   const lacked = (needed: readonly string[], { principal, grant }: Caller): readonly string[] => {
     const own = grant ? grant.scopes : scopesOf(principal)
     return needed.filter((scope) => !own?.has(scope))
@@ -76,6 +91,24 @@ export function scopes({ required, scopesOf, hides, listed }: ScopesOptions): Sc
     return refusal(call, call.called ?? tool, needed)
   }
 
+  /** The sets of scopes with each of which a caller can use some type of events. */
+  const forSomeEvents = (): readonly (readonly string[])[] => [...(events?.rows ?? []), required.all()]
+  const forEvent = (type: string): readonly string[] => events?.of(type) ?? required.all()
+
+  /** The reply to a call of events that lacks a scope; undefined if it lacks none. */
+  async function eventRefusal(call: Call, next: Handler): Promise<Final | undefined> {
+    if (hasAll(call)) return undefined
+    const maySome = forSomeEvents().some((needed) => lacked(needed, call).length === 0)
+    const type = stringIn(call.params, 'name')
+    if (!events || !maySome || (type === undefined && call.method !== EVENT_LIST))
+      return refusal(call, call.method, required.all())
+    if (call.method === EVENT_LIST || type === undefined) return undefined
+    if (!(await events.listed.find(call, type, next))) unknownItem(call, 'event', type)
+    const needed = forEvent(type)
+    if (isUnavailable(lacked(needed, call), call.grant)) unknownItem(call, 'event', type)
+    return refusal(call, call.called ?? type, needed)
+  }
+
   /** Whether a caller does not see what requires these scopes, which it lacks. */
   const isUnavailable = (missing: readonly string[], grant: Grant | undefined) =>
     missing.length > 0 && (hides || !grant || !canGet(missing, grant))
@@ -84,19 +117,30 @@ export function scopes({ required, scopesOf, hides, listed }: ScopesOptions): Sc
     async function scopedCall(call) {
       const { method, grant } = call
       if (method === CALL_TOOL) return (await toolRefusal(call, next)) ?? next(call)
+      if (isOfEvents(method)) return (await eventRefusal(call, next)) ?? eventsFor(call, await next(call))
       if (!isOfClients(method)) return refusal(call, method, required.all()) ?? next(call)
       const last = await next(call)
       if (last.kind !== 'result' || (canGetAll(grant) && !hides)) return last
       if (method === 'server/discover') {
-        const missing = lacked(required.all(), call)
-        const result = isUnavailable(missing, grant) ? withoutForeign(last.result) : last.result
+        const isHidden = (needed: readonly string[]) => isUnavailable(lacked(needed, call), grant)
+        const known = isHidden(required.all()) ? withoutForeign(last.result) : last.result
+        const result = forSomeEvents().every(isHidden) ? withoutEvents(known) : known
         return result === last.result ? last : { ...last, result }
       }
       if (method !== 'tools/list') return last
       const isHidden = (tool: Payload, name: string) =>
         isUnavailable(lacked(required.of(name, { isReadOnly: isReadOnly(tool) }), call), grant)
-      return { ...last, result: without(last.result, isHidden) }
+      return { ...last, result: without(last.result, 'tools', isHidden) }
     }
+
+  /** The answer to a call of events as its caller may see it. */
+  function eventsFor(call: Call, last: Final): Final {
+    if (!events || call.method !== EVENT_LIST || last.kind !== 'result') return last
+    const page = events.listed.learn(call, last.result)
+    const isHidden = (_type: Payload, name: string) => isUnavailable(lacked(forEvent(name), call), call.grant)
+    return { ...last, result: without(page, 'events', isHidden) }
+  }
+
   return { policy, hasAll }
 }
 
@@ -113,11 +157,11 @@ function canGetAll(grant: Grant | undefined): boolean {
   return grant?.extensible === true && grant.nameOf === undefined
 }
 
-/** A page without hidden tools. It may become empty, because further pages may follow. */
-function without(page: Payload, isHidden: (tool: Payload, name: string) => boolean): Payload {
-  const tools = mapElements(page, 'tools', (tool) => {
-    const name = value(tool, 'name')
-    return typeof name === 'string' && !isHidden(tool, name) ? tool : []
+/** A page without hidden items. It may become empty, because further pages may follow. */
+function without(page: Payload, key: 'tools' | 'events', isHidden: (item: Payload, name: string) => boolean): Payload {
+  const left = mapElements(page, key, (item) => {
+    const name = value(item, 'name')
+    return typeof name === 'string' && !isHidden(item, name) ? item : []
   })
-  return tools === undefined ? page : edit(page, { tools })
+  return left === undefined ? page : edit(page, { [key]: left })
 }

@@ -1,25 +1,34 @@
 /** The error for a name that a caller cannot know: nothing in it tells whether the server has such an item. */
-import { Fault } from '../fault/fault.js'
+import { Fault, type FaultName } from '../fault/fault.js'
 import type { Call } from '../protocol/call.js'
 import { ECHOED, printable } from '../texts/printable.js'
 
-const faults = new WeakSet<object>()
+/** What clients use by its name. */
+export type NamedItem = 'tool' | 'prompt' | 'event'
 
-/** The Fault of a tool or prompt that is unknown to the caller. */
-export function unknownFault(what: 'tool' | 'prompt', name: string): Fault {
-  const named = printable(name, ECHOED)
-  const fault = new Fault('invalidParams', what === 'tool' ? `Unknown tool: ${named}` : `Unknown prompt: ${named}`)
-  faults.add(fault)
-  return fault
+const UNKNOWN: Readonly<Record<NamedItem, { fault: FaultName; text: string; data?: object }>> = {
+  tool: { fault: 'invalidParams', text: 'Unknown tool' },
+  prompt: { fault: 'invalidParams', text: 'Unknown prompt' },
+  event: { fault: 'noSuchEvent', text: 'Unknown type of events', data: { kind: 'event' } },
 }
 
-/** Whether an error says that the tool or prompt is unknown. */
+const faults = new WeakSet<object>()
+
+/** The Fault of an item that is unknown to the caller. */
+export function unknownFault(what: NamedItem, name: string): Fault {
+  const { fault, text, data = {} } = UNKNOWN[what]
+  const unknown = new Fault(fault, `${text}: ${printable(name, ECHOED)}`, { data: { ...data } })
+  faults.add(unknown)
+  return unknown
+}
+
+/** Whether an error says that the item is unknown. */
 export function isOfUnknown(error: unknown): boolean {
   return typeof error === 'object' && error !== null && faults.has(error)
 }
 
-/** Throws the Fault of a tool or prompt that is unknown to the caller. It has the name that the client used. */
-export function unknownItem(call: Call, what: 'tool' | 'prompt', name: string): never {
+/** Throws the Fault of an item that is unknown to the caller. It has the name that the client used. */
+export function unknownItem(call: Call, what: NamedItem, name: string): never {
   call.log.note({ refused: `unknown_${what}` })
   throw unknownFault(what, call.called ?? name)
 }

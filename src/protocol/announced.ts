@@ -3,18 +3,19 @@
  * what works: whoever refuses such methods, because it cannot tell what they use, leaves out what announces them.
  */
 import { edit, isEmpty, keys, objectIn, type Payload } from '../rpc/splice.js'
-import { TASKS_EXTENSION } from './meta.js'
+import { EVENTS_EXTENSION, TASKS_EXTENSION } from './meta.js'
 
-/** Extensions whose methods the bridge knows. Their messages name a tool, a task or a URI. */
+/** Extensions whose methods the bridge knows. Their messages name a tool, a task, a URI or a type of events. */
 export const KNOWN_EXTENSIONS: ReadonlySet<string> = new Set([
   TASKS_EXTENSION,
+  EVENTS_EXTENSION,
   'io.modelcontextprotocol/ui',
   'io.modelcontextprotocol/skills',
 ])
 /** Capabilities whose methods the bridge knows. The `tasks` of the legacy era are an extension since. */
 const KNOWN_CAPABILITIES: ReadonlySet<string> = new Set([
   ...['tools', 'prompts', 'resources', 'logging', 'completions'],
-  ...['extensions', 'tasks'],
+  ...['extensions', 'tasks', 'events'],
 ])
 
 /** Most capabilities of a server that are looked at; others do not pass into another era. */
@@ -54,6 +55,19 @@ export function withoutForeign(discovered: Payload): Payload {
     ...(known !== extensions && { extensions: known && !isEmpty(known) ? known : undefined }),
   }
   const offered = edit(capabilities, edits)
+  return offered === capabilities ? discovered : edit(discovered, { capabilities: offered })
+}
+
+/** An answer to `server/discover` without what announces events; the same object if nothing does. */
+export function withoutEvents(discovered: Payload): Payload {
+  const capabilities = objectIn(discovered, 'capabilities')
+  if (!capabilities) return discovered
+  const extensions = objectIn(capabilities, 'extensions')
+  const others = extensions && edit(extensions, { [EVENTS_EXTENSION]: undefined })
+  const offered = edit(capabilities, {
+    events: undefined,
+    ...(others !== extensions && { extensions: others && !isEmpty(others) ? others : undefined }),
+  })
   return offered === capabilities ? discovered : edit(discovered, { capabilities: offered })
 }
 

@@ -160,8 +160,8 @@ export interface Call {
   log: CallLog
 }
 
-/** What a caller has of another principal: the state of a parked call, or the id of a task. */
-export type Foreign = 'foreignState' | 'foreignTask'
+/** What a caller has of another principal: the state of a parked call, the id of a task, a cursor of events, or a subscription to them. */
+export type Foreign = 'foreignState' | 'foreignTask' | 'foreignCursor' | 'foreignSubscription'
 
 /** A connected client that servers can ask beside its calls: a legacy one. */
 export interface AskedClient extends Pick<Call, 'principal' | 'caller'> {

@@ -26,7 +26,14 @@ import { type Downlevel, downlevelNotification, downlevelResult } from './downle
 import type { Encoded } from './encoded.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
 import { isImplementation } from './implementation.js'
-import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
+import {
+  EVENTS_EXTENSION,
+  PROGRESS_TOKEN,
+  RELATED_TASK,
+  TASKS_EXTENSION,
+  withoutEnvelope,
+  withoutRequestKeys,
+} from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
 import { declaredBy } from './offered.js'
 
@@ -93,7 +100,7 @@ export function initializeResult(
   const extensions = objectIn(offered, 'extensions')
   if (to.tasks && capabilities['tools'] !== undefined)
     capabilities['tasks'] = '{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}'
-  const carried = extensions && edit(extensions, { [TASKS_EXTENSION]: undefined })
+  const carried = extensions && edit(extensions, { [TASKS_EXTENSION]: undefined, [EVENTS_EXTENSION]: undefined })
   if (carried && !isEmpty(carried)) capabilities['extensions'] = write(carried)
   const offers = write(edit(foreignIn(offered), capabilities))
   const answer = parseObject(

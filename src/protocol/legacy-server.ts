@@ -21,7 +21,7 @@ import { foreignIn } from './announced.js'
 import type { Call, Final, RpcError } from './call.js'
 import { isLater, type LegacyRevision, legacyRevision, looksModern, MODERN, NEWEST_LEGACY, traits } from './eras.js'
 import { lift } from './lift.js'
-import { TASKS_EXTENSION } from './meta.js'
+import { EVENTS_EXTENSION, TASKS_EXTENSION } from './meta.js'
 import { CALL_TOOL, methodTraits } from './methods.js'
 import { declaredBy } from './offered.js'
 import { offersTasks } from './tasks.js'
@@ -177,7 +177,10 @@ export function discoverResult(
   if (offersCompletions(capabilities, revision)) offered['completions'] = raw(capabilities, 'completions') ?? '{}'
   const tasks = channels.tasks === true && offersTasks(capabilities)
   const extensions = objectIn(capabilities, 'extensions') ?? (tasks ? EMPTY : undefined)
-  if (extensions) offered['extensions'] = write(edit(extensions, { [TASKS_EXTENSION]: tasks ? '{}' : undefined }))
+  if (extensions) {
+    const carried = { [TASKS_EXTENSION]: tasks ? '{}' : undefined, [EVENTS_EXTENSION]: undefined }
+    offered['extensions'] = write(edit(extensions, carried))
+  }
   return edit(EMPTY, {
     supportedVersions: JSON.stringify(MODERN),
     capabilities: write(edit(foreignIn(capabilities), offered)),

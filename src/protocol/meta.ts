@@ -27,6 +27,8 @@ export const PROGRESS_TOKEN = 'progressToken'
 
 /** The extension that replaces the tasks of 2025-11-25. */
 export const TASKS_EXTENSION = `${RESERVED}tasks`
+/** The extension for events (SEP-3415). A server may also announce it by a capability of its own, `events`. */
+export const EVENTS_EXTENSION = `${RESERVED}events`
 
 const NO_EDITS: Edits = {}
 const remove = (...keys: string[]): Edits => Object.fromEntries(keys.map((key) => [key, undefined]))

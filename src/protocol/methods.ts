@@ -25,6 +25,12 @@ export interface MethodTraits {
 /** Methods that need special handling. */
 export const CALL_TOOL = 'tools/call'
 export const LISTEN = 'subscriptions/listen'
+export const EVENT_LIST = 'events/list'
+/** Methods of events that name a type of events. */
+export const EVENT_USES: ReadonlySet<string> = new Set([
+  ...['events/poll', 'events/stream'],
+  ...['events/subscribe', 'events/unsubscribe'],
+])
 
 export const methods: Readonly<Record<string, MethodTraits>> = {
   'server/discover': { eras: 'modern', idempotent: true, cacheable: true },
@@ -50,6 +56,12 @@ export const methods: Readonly<Record<string, MethodTraits>> = {
   'skills/list': { eras: 'both', idempotent: true, cacheable: true },
   'skills/get': { eras: 'both', idempotent: true, cacheable: true },
   'resources/directory/read': { eras: 'both', idempotent: true, cacheable: true },
+  // Events (io.modelcontextprotocol/events).
+  [EVENT_LIST]: { eras: 'modern', idempotent: true },
+  'events/poll': { eras: 'modern', idempotent: true },
+  'events/stream': { eras: 'modern', endless: true },
+  'events/subscribe': { eras: 'modern', idempotent: true },
+  'events/unsubscribe': { eras: 'modern' },
 
   'tasks/get': { eras: 'both', named: 'taskId', idempotent: true },
   'tasks/cancel': { eras: 'both', named: 'taskId' },
@@ -87,6 +99,16 @@ const UNKNOWN: MethodTraits = { eras: 'both', isUnknown: true }
 
 export function methodTraits(method: string): MethodTraits {
   return Object.hasOwn(methods, method) ? (methods[method] as MethodTraits) : UNKNOWN
+}
+
+/** Whether a method is one of the extension for events. */
+export function isOfEvents(method: string): boolean {
+  return method === EVENT_LIST || EVENT_USES.has(method)
+}
+
+/** Whether a call of this method stays open until one side ends it. */
+export function isEndless(method: string): boolean {
+  return methodTraits(method).endless === true
 }
 
 /** Whether clients send requests with this method. */

@@ -14,10 +14,10 @@ import { call, envelope, headersFor, post } from '../support/modern.js'
 type Json = Record<string, unknown>
 
 const SKILLS = 'io.modelcontextprotocol/skills'
-const EVENTS = 'io.modelcontextprotocol/events'
+const NEWS = 'com.acme/news'
 /** What a server announces that the bridge does not know. */
 const FOREIGN = {
-  extensions: { [EVENTS]: { poll: true }, 'com.acme/x': {} },
+  extensions: { [NEWS]: { poll: true }, 'com.acme/x': {} },
   experimental: { y: { n: 1 } },
   vendor: { a: [1] },
 }
@@ -33,7 +33,7 @@ const METHODS: Record<string, Record<string, Json>> = {
     'completion/complete': { ref: { type: 'ref/prompt', name: 'p' }, argument: { name: 'a', value: '' } },
   },
   [SKILLS]: { 'skills/list': {} },
-  [EVENTS]: { 'events/list': {}, 'events/poll': { cursor: '1' } },
+  [NEWS]: { 'news/list': {}, 'news/poll': { cursor: '1' } },
   'com.acme/x': { 'x/do': { n: 1 } },
   experimental: { 'y/do': {} },
   vendor: { 'vendor/do': { name: 'read' } },

@@ -60,20 +60,6 @@ t.test('a legacy server has no events, and none are offered', async (t) => {
   t.match((await call(url, 'events/list')).message, { error: { code: -32601 } })
 })
 
-t.test('a group offers the events of its only server that has them, and of none if several have', async (t) => {
-  const [one, two] = [await eventful(t), await eventful(t)]
-  const other = await ModernHttp.start(t)
-  const mcpServers = { mail: { url: one.url }, chat: { url: two.url }, other: { url: other.url } }
-  const groups = { single: { servers: ['mail', 'other'] }, several: { servers: ['mail', 'chat'] } }
-  const { url } = await startBridge(t, {}, { mcpServers, groups })
-  const [single, several] = ['/single/mcp', '/several/mcp'].map((path) => new URL(path, url).href) as [string, string]
-  t.match(await capabilitiesAt(single), { extensions: { [EVENTS]: {} } })
-  t.match((await call(single, 'events/list')).message, { result: RESULTS['events/list'] as object })
-  t.notMatch(JSON.stringify(await capabilitiesAt(several)), /events/)
-  t.match((await call(several, 'events/list')).message, { error: { code: -32601 } })
-  t.same([one.asked.length, two.asked.length], [1, 0])
-})
-
 t.test('where tools need scopes, events are only for callers with all of them', async (t) => {
   const server = await eventful(t)
   const tokens = {

@@ -1,6 +1,6 @@
 /** Options of one server: which of its tools, prompts and resources clients see. */
 import * as z from 'zod'
-import { namePattern } from './values.js'
+import { namePattern, scope, text, webAddress } from './values.js'
 
 const toolName = z.string().regex(/^[\w.-]{1,128}$/, 'has to be made of up to 128 letters, digits, ".", "_" and "-"')
 
@@ -61,4 +61,29 @@ export const choice = {
     .strictObject(rulesFor('Resources and templates', URIS))
     .optional()
     .describe('Resources that clients see and can use.'),
+  events: z
+    .strictObject({
+      ...rulesFor('Types of events', GLOBS),
+      scopes: z
+        .record(text, z.array(scope))
+        .default({})
+        .describe(
+          'Scopes that a principal needs to see and use a type of events, by globs of names, as in { "mail.*": ["mail"] }. All keys that fit count. A type that no key fits requires all scopes of the server.',
+        ),
+      callbacks: z
+        .array(
+          webAddress('https://').refine(isCallback, 'has to be an https:// address without user, query and fragment'),
+        )
+        .default([])
+        .describe(
+          'Addresses that clients may have events sent to: https://hooks.example.com for all of it, or with a path for what is below that. Addresses that are not public are refused. Default: none.',
+        ),
+    })
+    .optional()
+    .describe('Types of events that clients see and can use, and where they may have them sent.'),
+}
+
+function isCallback(address: string): boolean {
+  const { protocol, username, password, search, hash } = new URL(address)
+  return protocol === 'https:' && [username, password, search, hash].every((part) => part === '')
 }

@@ -1,5 +1,5 @@
 /**
- * Restricts clients to selected tools, prompts and resources of a server, with other descriptions if configured. Hidden
+ * Restricts clients to selected tools, prompts, resources and types of events of a server, with other descriptions if configured. Hidden
  * items are unknown: they cannot be called, read, completed or subscribed to, in any spelling. Methods unknown to the
  * bridge could name a hidden item: they are refused, and what announces them is not offered. A choice that says that it
  * hides nothing changes nothing.
@@ -10,18 +10,18 @@
 import { Fault } from '../../fault/fault.js'
 import { MAX_LOGGED_NAME } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
-import { withoutForeign } from '../../protocol/announced.js'
+import { withoutEvents, withoutForeign } from '../../protocol/announced.js'
 import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
-import { CALL_TOOL, LISTEN, methodTraits } from '../../protocol/methods.js'
+import { CALL_TOOL, EVENT_USES, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import { isUnambiguous, stringIn } from '../unambiguous.js'
-import { unknownItem } from '../unknown.js'
+import { type NamedItem, unknownItem } from '../unknown.js'
 import { addresses } from './addresses.js'
 import { ChosenList } from './listed.js'
 import { type Rules, showsAll } from './names.js'
-import { asSeen, promptsAsSeen, type SeenItem, type ToolRules, toolsAsSeen } from './seen.js'
+import { asSeen, namedAsSeen, type SeenItem, type ToolRules, toolsAsSeen } from './seen.js'
 import { withHeaders } from './tools.js'
 
 /** The choice for a server. Undefined members do not restrict anything. */
@@ -31,11 +31,14 @@ export interface ChoiceOptions {
   tools?: ToolRules | undefined
   prompts?: Rules | undefined
   resources?: Rules | undefined
+  /** Types of events. Without `allow` and `deny`, they are not restricted. */
+  events?: Rules | undefined
   memory: Memory
   /** Milliseconds of a monotonic clock. */
   now?: () => number
 }
 
+type Chosen = 'tools' | 'prompts' | 'resources' | 'events'
 type Answer = (call: Call, next: Handler) => Promise<Final>
 
 /** Methods that name no tool, prompt or resource. */
@@ -50,26 +53,39 @@ const NAMING = [
   ...['resources/list', 'resources/templates/list', 'resources/read'],
   ...['resources/subscribe', 'resources/unsubscribe'],
   ...['skills/list', 'skills/get', 'resources/directory/read'],
+  ...['events/list', ...EVENT_USES],
 ]
 
 /** Whether a choice says that it hides nothing. Then all passes, also what the bridge does not know. */
-export function hidesNothing({ tools, prompts, resources }: Pick<ChoiceOptions, 'tools' | 'prompts' | 'resources'>) {
+export function hidesNothing({ tools, prompts, resources, events }: Pick<ChoiceOptions, Chosen>) {
   const isRewritten = Object.keys(tools?.override ?? {}).length > 0
-  return !isRewritten && [tools, prompts, resources].every((rules) => !rules || showsAll(rules))
+  return !isRewritten && [tools, prompts, resources, rulesIn(events)].every((rules) => !rules || showsAll(rules))
+}
+
+/** The rules in the option for events, which may have other members alone. */
+function rulesIn(events: Rules | undefined): Rules | undefined {
+  return events && (events.allow || events.deny.length > 0) ? events : undefined
 }
 
 /** The policy of one server. */
-export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions): Policy {
-  if (hidesNothing({ tools, prompts, resources })) return (next) => next
+export function choice({ tools, prompts, resources, events: given, ...shared }: ChoiceOptions): Policy {
+  const events = rulesIn(given)
+  if (hidesNothing({ tools, prompts, resources, events })) return (next) => next
   const shownTools = tools && new ChosenList({ ...shared, method: 'tools/list', see: toolsAsSeen(tools) })
-  const shownPrompts = prompts && new ChosenList({ ...shared, method: 'prompts/list', see: promptsAsSeen(prompts) })
+  const shownPrompts =
+    prompts && new ChosenList({ ...shared, method: 'prompts/list', see: namedAsSeen('prompts', prompts) })
+  const shownEvents = events && new ChosenList({ ...shared, method: 'events/list', see: namedAsSeen('events', events) })
   const isShown = resources && addresses(resources)
   const pass: Answer = (call, next) => next(call)
   const answers: Readonly<Record<string, Answer>> = {
     ...Object.fromEntries([...NAMELESS, ...NAMING].map((method) => [method, pass])),
-    'server/discover': discovering,
+    'server/discover': discovering(events?.allow?.length === 0),
     ...(shownTools && { 'tools/list': listing(shownTools), [CALL_TOOL]: using(shownTools, 'tool') }),
     ...(shownPrompts && { 'prompts/list': listing(shownPrompts), 'prompts/get': using(shownPrompts, 'prompt') }),
+    ...(shownEvents && {
+      'events/list': listing(shownEvents),
+      ...Object.fromEntries([...EVENT_USES].map((method) => [method, using(shownEvents, 'event')])),
+    }),
     ...(isShown && {
       'resources/list': filtering('resources', isShown),
       'resources/templates/list': filtering('resourceTemplates', isShown, 'uriTemplate'),
@@ -94,13 +110,17 @@ export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions):
 }
 
 /** What the server offers, without what announces methods that the bridge does not know. */
-const discovering: Answer = async (call, next) => {
-  const last = await next(call)
-  const result = last.kind === 'result' ? withoutForeign(last.result) : undefined
-  return last.kind === 'result' && result && result !== last.result ? { ...last, result } : last
+function discovering(hidesEvents: boolean): Answer {
+  return async (call, next) => {
+    const last = await next(call)
+    if (last.kind !== 'result') return last
+    const known = withoutForeign(last.result)
+    const result = hidesEvents ? withoutEvents(known) : known
+    return result === last.result ? last : { ...last, result }
+  }
 }
 
-/** A list of tools or prompts. */
+/** A list of tools, prompts or types of events. */
 function listing(shown: ChosenList<SeenItem>): Answer {
   return async (call, next) => {
     const last = await next(call)
@@ -108,8 +128,8 @@ function listing(shown: ChosenList<SeenItem>): Answer {
   }
 }
 
-/** The call of a tool, or the use of a prompt. */
-function using(shown: ChosenList<SeenItem>, what: 'tool' | 'prompt'): Answer {
+/** The call of a tool, or the use of a prompt or of a type of events. */
+function using(shown: ChosenList<SeenItem>, what: NamedItem): Answer {
   return async (call, next) => {
     const name = stringIn(call.params, 'name')
     const item = await found(shown, what, call, name, next)
@@ -125,7 +145,7 @@ function using(shown: ChosenList<SeenItem>, what: 'tool' | 'prompt'): Answer {
 /** The visible item with a name. Rejects with the Fault of an unknown name. */
 async function found(
   shown: ChosenList<SeenItem>,
-  what: 'tool' | 'prompt',
+  what: NamedItem,
   call: Call,
   name: string | undefined,
   next: Handler,

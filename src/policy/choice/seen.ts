@@ -51,10 +51,11 @@ export function toolsAsSeen({ override, ...rules }: ToolRules): (page: Payload) 
   })
 }
 
-export function promptsAsSeen(rules: Rules): (page: Payload) => SeenPage<SeenItem> {
+/** For prompts and types of events, which are only shown or hidden. */
+export function namedAsSeen(key: 'prompts' | 'events', rules: Rules): (page: Payload) => SeenPage<SeenItem> {
   const shownName = chosenNames(rules)
-  return asSeen('prompts', 'name', (prompt, name) =>
-    shownName(name) === undefined ? undefined : { shown: prompt, name, item: { name } },
+  return asSeen(key, 'name', (item, name) =>
+    shownName(name) === undefined ? undefined : { shown: item, name, item: { name } },
   )
 }
 
