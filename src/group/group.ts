@@ -19,6 +19,7 @@ import type { LegacyRoute, Upstream } from '../protocol/upstream.js'
 import { edit, type Json, OWN, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { ECHOED, printable, publicAddress } from '../texts/printable.js'
 import { type Asked, Asking, type MemberQuestion, unaddressed } from './asking.js'
+import { EventCursors } from './event-cursors.js'
 import { GroupDiscovery } from './group-discovery.js'
 import { KeptLists } from './kept-lists.js'
 import { type Hidden, ListLog } from './list-log.js'
@@ -66,6 +67,7 @@ export class Group implements Upstream {
   readonly #discovery: GroupDiscovery
   readonly #targets: Targets
   readonly #states: States
+  readonly #eventCursors: EventCursors
   readonly #search: Search
   readonly #connections: MemberConnections
   readonly #listening = new Set<GroupListening>()
@@ -111,6 +113,7 @@ export class Group implements Upstream {
     this.#discovery = new GroupDiscovery({ plan, asking, listings, kept, sleepers, identity })
     this.#targets = new Targets(plan, this.#discovery, new Owners(plan, this.#lists, listings), this.#listLog)
     this.#states = new States(name, keys)
+    this.#eventCursors = new EventCursors(name, keys)
     this.#connections = new MemberConnections(options.plan.members, (member, client) => this.#asked(member, client))
     this.#search = new Search({ plan, lists: this.#lists, memory, identity, log: this.#listLog })
   }
@@ -189,10 +192,11 @@ export class Group implements Upstream {
   }
 
   /** Sends a call to its server, and translates the answer into the names of the group. */
-  async #send(call: Call, { member, id, params, bare, called }: CallTarget): Promise<Final> {
+  async #send(call: Call, { member, id, params: named, bare, called }: CallTarget): Promise<Final> {
     const { server, upstream } = member
     const { method, answers } = call
     if (member.sleeps) this.#use(call, member)
+    const params = isAlone(this.#plan) ? named : this.#eventCursors.opened(named, { call, server })
     call.log.note(params === call.params ? { server } : { server, ...originalOf(method, id) })
     const belonging = { call, server, name: id }
     const state = answers?.state === undefined ? undefined : this.#states.opened(answers.state, belonging)
@@ -201,7 +205,7 @@ export class Group implements Upstream {
       params,
       called,
       answers: answers && { ...answers, state },
-      tell: (told) => call.tell(this.#shown(member, told)),
+      tell: (told) => call.tell(this.#shown(member, told, call)),
       client: call.client && this.#asked(member, call.client),
     }
     const reply = { ...(await upstream.handle(theirs)), server: this.#identity }
@@ -346,10 +350,13 @@ export class Group implements Upstream {
   }
 
   /** A message of a server, in the names of the group. */
-  #shown(member: Member, told: Told): Told {
+  #shown(member: Member, told: Told, call?: Call): Told {
     const { method, params } = told
     if (isAlone(this.#plan)) return told
-    const renamed = replaced(method, params, this.#replaceFor(member))
+    const rename = this.#replaceFor(member)
+    const replace: Replace = (kind, text) =>
+      kind === 'cursor' && call ? this.#eventCursors.sealed(text, { call, server: member.server }) : rename(kind, text)
+    const renamed = replaced(method, params, replace)
     const shown = method === 'notifications/tasks' ? this.#signed(member, renamed) : renamed
     const isUnnamed = method === 'notifications/message' && typeof value(shown, 'logger') !== 'string'
     const named = isUnnamed ? edit(shown, { logger: JSON.stringify(prefixedLogger(member, undefined)) }) : shown
@@ -367,6 +374,7 @@ export class Group implements Upstream {
     return (kind, text) => {
       if (kind === 'name') return bareNames ? text : prefixed(member, text)
       if (alone) return text
+      if (kind === 'cursor') return call ? this.#eventCursors.sealed(text, { call, server: member.server }) : text
       if (kind === 'task') return prefixed(member, text)
       if (kind === 'logger') return prefixedLogger(member, text)
       if (call) {

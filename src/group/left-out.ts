@@ -2,6 +2,7 @@
  * Leaves out items of lists that clients have from elsewhere: those that are on an earlier page of their server, and without
  * prefixes those of an earlier server.
  */
+import { EVENT_LIST } from '../protocol/methods.js'
 import type { ListLog } from './list-log.js'
 import { type ListedItem, UNIQUE } from './list-page.js'
 import type { Listings } from './listings.js'
@@ -15,7 +16,7 @@ export interface LeftOutOptions {
 }
 
 /** Lists in which the names or the URIs of two servers may collide. */
-const NAMED: ReadonlySet<string> = new Set(['tools/list', 'prompts/list'])
+const NAMED: ReadonlySet<string> = new Set(['tools/list', 'prompts/list', EVENT_LIST])
 const ADDRESSED: ReadonlySet<string> = new Set(['resources/list', 'resources/templates/list'])
 
 /** Whether names or URIs of two servers may collide in a list. */

@@ -1,6 +1,6 @@
 /** Makes the pages of a group: one page of a list of one server, with its items as clients of the group see them. */
 
-import { LISTS, type ListTraits } from '../protocol/methods.js'
+import { EVENT_LIST, LISTS, type ListTraits } from '../protocol/methods.js'
 import { soundItem } from '../protocol/sound-item.js'
 import { own } from '../rpc/source.js'
 import { arrayIn, type Json, opens, type Payload, payloadAt, value, write } from '../rpc/splice.js'
@@ -13,6 +13,7 @@ type GroupList = Pick<ListTraits, 'key' | 'id'>
 export const GROUP_LISTS: ReadonlyMap<string, GroupList> = new Map<string, GroupList>([
   ...LISTS,
   ['skills/list', { key: 'skills', id: 'uri' }],
+  [EVENT_LIST, { key: 'events', id: 'name' }],
 ])
 
 /** A list of a group. `method` must be one of `GROUP_LISTS`. */
@@ -41,7 +42,7 @@ export interface Flaw {
 }
 
 /** Lists whose items are used by what must not be there twice. */
-export const UNIQUE: ReadonlySet<string> = new Set(['tools/list', 'prompts/list', 'resources/list'])
+export const UNIQUE: ReadonlySet<string> = new Set(['tools/list', 'prompts/list', 'resources/list', EVENT_LIST])
 /** Most flaws of a page that are noted, and the length of a name. */
 const MAX_FLAWS = 100
 const MAX_FLAWED_NAME = 200

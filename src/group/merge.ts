@@ -55,6 +55,8 @@ export function joinedCapabilities(
     all[capability] = subscribes ? '{"listChanged":true,"subscribe":true}' : '{"listChanged":true}'
   }
   for (const name of PLAIN) if (!isComplete || offered.some((one) => objectIn(one, name))) all[name] = '{}'
+  // Changes of this list are not reported in a group.
+  if (offered.some((one) => objectIn(one, 'events'))) all['events'] = '{}'
   const extensions = joinedSettings(
     offered.flatMap((one) => objectIn(one, 'extensions') ?? []),
     KNOWN_EXTENSIONS,

@@ -1,11 +1,11 @@
 /** Replaces names, URIs and task ids in messages, whose places are listed by method. */
 
-import { CALL_TOOL } from '../protocol/methods.js'
+import { CALL_TOOL, EVENT_LIST } from '../protocol/methods.js'
 import { nameOfToken } from '../rpc/pointer.js'
 import { edit, listIn, mapElements, objectIn, opens, type Payload, type Value, value } from '../rpc/splice.js'
 
 /** The kind of value at a place. */
-type Kind = 'name' | 'uri' | 'task' | 'logger'
+type Kind = 'name' | 'uri' | 'task' | 'logger' | 'cursor'
 
 /** Returns the new value; the same one if it does not change. */
 export type Replace = (kind: Kind, text: string) => string
@@ -62,6 +62,11 @@ const PATHS: Readonly<Record<string, Partial<Record<Kind, readonly string[]>>>> 
   'tasks/cancel': TASK,
   'notifications/tasks': TASK,
   'notifications/resources/updated': { uri: ['/uri'] },
+  [EVENT_LIST]: { name: ['/events/*/name'] },
+  'events/poll': { name: ['/events/*/name'], cursor: ['/cursor', '/events/*/cursor'] },
+  'notifications/events/active': { cursor: ['/cursor'] },
+  'notifications/events/event': { name: ['/name'], cursor: ['/cursor'] },
+  'notifications/events/heartbeat': { cursor: ['/cursor'] },
   'notifications/message': { logger: ['/logger'] },
 }
 

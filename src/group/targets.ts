@@ -1,10 +1,10 @@
 /** Finds the server that a call to a group is for, and translates the call into that server's names. */
 
 import { Fault } from '../fault/fault.js'
-import { unknownFault } from '../policy/unknown.js'
+import { type NamedItem, unknownFault } from '../policy/unknown.js'
 import { whoOf } from '../policy/who.js'
 import type { Call } from '../protocol/call.js'
-import { CALL_TOOL } from '../protocol/methods.js'
+import { CALL_TOOL, EVENT_LIST, EVENT_USES } from '../protocol/methods.js'
 import { memoize } from '../rpc/memoize.js'
 import { edit, type Json, objectIn, type Payload, parseObject, stringUnder } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
@@ -33,15 +33,16 @@ export interface CallTarget extends FoundMember {
   params: Payload
 }
 
-/** What the params of a method name: a listed tool or prompt, a URI, a task, or a prompt or URI in `ref`. */
+/** What the params of a method name: a listed tool, prompt or type of events, a URI, a task, or a prompt or URI in `ref`. */
 type Naming = Named | { kind: 'uri' } | { kind: 'task' } | { kind: 'ref' }
 interface Named {
   kind: 'name'
   list: string
-  what: 'tool' | 'prompt'
+  what: NamedItem
 }
 const TOOLS: Named = { kind: 'name', list: 'tools/list', what: 'tool' }
 const PROMPTS: Named = { kind: 'name', list: 'prompts/list', what: 'prompt' }
+const EVENTS: Named = { kind: 'name', list: EVENT_LIST, what: 'event' }
 const NAMING: Readonly<Record<string, Naming>> = {
   [CALL_TOOL]: TOOLS,
   'prompts/get': PROMPTS,
@@ -52,6 +53,7 @@ const NAMING: Readonly<Record<string, Naming>> = {
   'tasks/get': { kind: 'task' },
   'tasks/update': { kind: 'task' },
   'tasks/cancel': { kind: 'task' },
+  ...Object.fromEntries([...EVENT_USES].map((method) => [method, EVENTS])),
 }
 const APPS = 'io.modelcontextprotocol/ui'
 

@@ -9,12 +9,12 @@ export const EVENTS = 'io.modelcontextprotocol/events'
 export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 
 /** A type of events that a server lists. */
-export interface EventType {
+interface EventType {
   name: string
   delivery: string[]
 }
 
-export const TYPES: EventType[] = [
+const TYPES: EventType[] = [
   { name: 'mail.received', delivery: ['poll', 'push', 'webhook'] },
   { name: 'mail.secret', delivery: ['poll'] },
   { name: 'deploy.done', delivery: ['webhook'] },
