@@ -19,6 +19,9 @@ import { FLAGS, type Flag, type FlagName, type Flags, flagOf } from './flags.js'
 import { BEFORE_PROGRAM, insteadOf, insteadOfWord } from './habits.js'
 import { UsageError } from './usage-error.js'
 
+/** The name of a configuration file. */
+export const CONFIG_FILE = /\.(?:jsonc?|json5|toml)$/
+
 export interface Arguments {
   command: CommandName
   /** Words after the command. */
@@ -196,7 +199,7 @@ function nameOf(command: CommandName): string {
 
 function notAProgram(word: string): UsageError {
   const is = `"${word}" is neither a command of mcp-bridge nor a program on this machine`
-  if (/\.(?:jsonc?|json5|toml)$/.test(word))
+  if (CONFIG_FILE.test(word))
     return new UsageError(`a configuration file needs --config: mcp-bridge --config ${quoted(word)}`)
   if (/\.ya?ml$/.test(word))
     return new UsageError(`${word} is YAML, and mcp-bridge reads JSON and TOML: convert it (yq -o json ${word})`)
@@ -216,8 +219,7 @@ function notAProgram(word: string): UsageError {
 
 function notAsked(word: string, command: CommandName): UsageError {
   const line = command === 'replay' ? 'mcp-bridge replay calls.json' : `mcp-bridge ${command}`
-  const isFile = /\.(?:jsonc?|toml)$/.test(word)
-  const hint = isFile
+  const hint = CONFIG_FILE.test(word)
     ? `: for a configuration file, write ${line} --config ${quoted(word)}`
     : addressHint(word, '/mcp') || `: before a program write --, as in ${line} -- npx -y some-server`
   return new UsageError(`"${word}" is not an address${hint}`, command)

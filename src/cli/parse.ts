@@ -7,7 +7,7 @@ import type { CopyFormName } from '../replay/copy-forms.js'
 import { namesInWords } from '../texts/nearest.js'
 import { printable } from '../texts/printable.js'
 import { quoted } from '../texts/shell.js'
-import { type Arguments, commandsFor, IN_ONE_WORD, isForPeople, readArguments } from './arguments.js'
+import { type Arguments, CONFIG_FILE, commandsFor, IN_ONE_WORD, isForPeople, readArguments } from './arguments.js'
 import { type CommandName, rowOf } from './commands.js'
 import { readConfig } from './config-file.js'
 import type { Flags } from './flags.js'
@@ -69,10 +69,14 @@ const MISTYPED = /^h?t{1,3}ps?:|^h?t{1,2}p?s?:\/\//i
 
 /** The error about a word in place of the address of a bridge. */
 function notABridge(word: string, command: CommandName): UsageError {
-  const hint = HOST_AND_PORT.test(word)
-    ? `: begin it with http://, as in http://${word}`
-    : addressHint(word) || ': give that of a bridge, as http://127.0.0.1:8080, or the process id of one on stdio'
-  return new UsageError(`${JSON.stringify(word)} is not an address${hint}`, command)
+  return new UsageError(`${JSON.stringify(word)} is not an address${bridgeHint(word, command)}`, command)
+}
+
+function bridgeHint(word: string, command: CommandName): string {
+  if (HOST_AND_PORT.test(word)) return `: begin it with http://, as in http://${word}`
+  if (CONFIG_FILE.test(word)) return `: for a configuration file, write mcp-bridge ${command} --config ${quoted(word)}`
+  if (word.startsWith('/')) return `: for a socket, write mcp-bridge ${command} ${quoted(`unix:${word}`)}`
+  return addressHint(word) || ': give that of a bridge, as http://127.0.0.1:8080, or the process id of one on stdio'
 }
 
 /** Whether errors are for people rather than JSON for a log, judged from possibly invalid arguments. */

@@ -16,8 +16,8 @@ const BETWEEN =
 const OPENING = /\\{0,9}["'`]/y
 /** A value without quotes. A line may have quoted parts, as those of cookies. */
 const UNQUOTED = {
-  word: /(?:\\(?!["'`])|[^\s"'`&;,<>{}()[\]\\]){1,}/y,
-  words: /(?:\\(?!["'`])|[^\r\n"'`&;,<>{}()[\]\\]){1,}/y,
+  word: /(?:\\(?!["'`])|\$\{[\w:]{1,100}\}|[^\s"'`&;,<>{}()[\]\\]){1,}/y,
+  words: /(?:\\(?!["'`])|\$\{[\w:]{1,100}\}|[^\r\n"'`&;,<>{}()[\]\\]){1,}/y,
   line: /(?:="[^"\r\n]{0,2000}"|\\(?!["'`])|[^\r\n"'`\\]){1,}/y,
 }
 /** Shorter values after a colon do not count as secrets: they are more often punctuation. */
@@ -26,7 +26,8 @@ const SHORTEST = 3
 const STARTS = /(?:^|[\r\n])[\s-]{0,40}$/
 const LOOKED_AT = 41
 /** A hint where a credential belongs: the name of its variable, or a sign for one. */
-const PLACEHOLDER = /^(?:Bearer|Basic|DPoP) (?:\$(?:env:)?[A-Z]\w{0,100}|\$\{[\w:]{1,100}\}|…|<[\w ]{1,40}>)$/i
+const PLACEHOLDER =
+  /^(?:(?:Bearer|Basic|DPoP) (?:\$(?:env:)?[A-Z]\w{0,100}|\$\{[\w:]{1,100}\}|…|<[\w ]{1,40}>)|\$\{[\w:]{1,100}\}[.:]?)$/i
 /** An element of XML, and no sign for a credential. */
 const ELEMENT = /(?<!\b(?:Bearer|Basic|DPoP) )(<([\w:.-]{1,60})(?:\s[^<>]{0,200})?>)([^<]{1,2000})/g
 

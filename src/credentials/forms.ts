@@ -24,7 +24,7 @@ export const FORMS: readonly Form[] = [
   },
   {
     what: 'after a scheme of HTTP, except the name of a variable and what a sentence says of a scheme',
-    form: /\b(Bearer|Basic|DPoP|Negotiate|NTLM)((?:\s|%20|:){1,9}\\{0,9}["']?)(?!(?:\$(?:env:)?[A-Z]\w*|\$\{[\w:]+\}|tokens|authentication|credentials?)[.:]?(?:[\s"'\\,;<>]|$))[^\s"'\\,;<>]{6,}/gi,
+    form: /\b(Bearer|Basic|DPoP|Negotiate|NTLM)((?:\s|%20|:){1,9}\\{0,9}["']?)(?!(?:\$(?:env:)?[A-Z]\w*|\$\{[\w:]+\}|tokens|authentication|credentials?)[.:]?(?:[\s"'\\,;<>]|$)|(?:realm|scope|error(?:_description|_uri)?|resource_metadata)=)[^\s"'\\,;<>]{6,}/gi,
     shown: `$1$2${HIDDEN}`,
   },
   { what: 'before the host of an address', form: /(\/\/)[^\s/"'<>]{1,300}@/g, shown: `$1${HIDDEN}@` },

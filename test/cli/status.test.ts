@@ -186,6 +186,12 @@ t.test('says how to start a bridge where none runs, and asks nothing but bridges
   )
   for (const word of ['localhost:8080', 'github'])
     t.throws(() => parseCommand(['status', word], {}), { message: /is not an address: (?:begin it with|give that of)/ })
+  for (const [word, line] of [
+    ['mcp.json', 'for a configuration file, write mcp-bridge status --config mcp.json'],
+    ['etc/team.toml', 'for a configuration file, write mcp-bridge status --config etc/team.toml'],
+    ['/run/bridge.sock', 'for a socket, write mcp-bridge status unix:/run/bridge.sock'],
+  ] as const)
+    t.throws(() => parseCommand(['status', word], {}), { message: `"${word}" is not an address: ${line}` })
 })
 
 t.test('without an address, the usual ones are asked', async (t) => {

@@ -43,6 +43,12 @@ const TEXTS: Record<string, readonly [text: string, secret: string, stays?: stri
     ['<password>CANARY and more</password><user>ada</user>', 'CANARY|more', 'ada'],
     ['<add key="x" password="CANARY"/>', 'CANARY'],
   ],
+  'a variable before a secret': [
+    ['password=${X}CANARY', 'CANARY'],
+    ['password="${X} CANARY"', 'CANARY'],
+    ['Authorization: ${SCHEME} CANARY', 'CANARY'],
+    ['Authorization: Bearer scope_CANARY', 'CANARY'],
+  ],
   'flags and commands': [
     ['mytool --api-key CANARY --verbose', 'CANARY', '--verbose'],
     ['curl -u ada:CANARY https://host/x', 'CANARY', 'ada'],
@@ -289,6 +295,9 @@ t.test('each pattern of the table has a name, and matches only itself', async (t
 
 t.test('a hint that names the variable of a token, or a scheme, is shown as it is', async (t) => {
   const hints = [
+    "require a token with --token '${TOKEN}' or --token ${TOKEN}",
+    'set API_KEY=${KEY}, or password: ${DB_PASSWORD}',
+    'it answered 401: Bearer realm="mcp", error="invalid_token", resource_metadata="https://example.com/x"',
     `curl -s http://127.0.0.1/mcp -H "authorization: Bearer $TOKEN" -d '{}'`,
     '"Bearer $env:TOKEN"',
     "--header 'Authorization: Bearer ${TOKEN}'",
