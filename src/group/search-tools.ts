@@ -82,8 +82,9 @@ export function queryOf({ params }: Call, limit: number): { query: string; limit
   const args = argumentsOf(params, SEARCH)
   const query = stringIn(args, 'query')
   if (query === undefined) throw wrong(SEARCH, `The query of ${SEARCH} has to be given once, as a string`)
-  const given = value(args, 'limit') ?? limit
-  const most = typeof given === 'string' && given.trim() !== '' ? Number(given) : given
+  const given = value(args, 'limit')
+  const text = typeof given === 'string' ? given.trim() : undefined
+  const most = text === undefined ? (given ?? limit) : text === '' ? limit : Number(text)
   if (!isUnambiguous(args, 'limit') || typeof most !== 'number' || Number.isNaN(most))
     throw wrong(SEARCH, `The limit of ${SEARCH} has to be a number`)
   return { query: query.slice(0, MAX_QUERY), limit: Math.min(Math.max(1, Math.floor(most)), MOST_FOUND) }

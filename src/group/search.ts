@@ -12,7 +12,7 @@ import { isOfUnknown } from '../policy/unknown.js'
 import { SIGN_IN_TOOL } from '../protocol/account.js'
 import type { Call, Final, Handler } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
-import { edit, type Json, OWN, raw } from '../rpc/splice.js'
+import { edit, type Json, OWN, raw, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { isFirst, wrongCursor } from './cursors.js'
 import type { ListLog } from './list-log.js'
@@ -20,6 +20,7 @@ import type { ListedItem } from './list-page.js'
 import type { Lists, Whole } from './lists.js'
 import { activeIn, type GroupPlan, type SearchPlan } from './member.js'
 import { joinedLists } from './merge.js'
+import { SEPARATOR } from './names.js'
 import { nearestNames } from './nearest-names.js'
 import { ranked } from './ranking.js'
 import { CALL, definitions, queryOf, SEARCH, unwrapped, WrongForm } from './search-tools.js'
@@ -37,6 +38,9 @@ export interface SearchOptions {
 const LIST = 'tools/list'
 /** Errors of a server that may say that it has no such tool. Hosts hide errors from models. */
 const UNKNOWN_CODES: ReadonlySet<number> = new Set([-32601, -32602])
+/** What servers say of a tool that they do not have; longer answers say more than that. */
+const NOT_THERE = /not found|unknown|no such|does not exist/i
+const MAX_NOT_THERE = 2_000
 const FEWER = 'list fewer with "always" of the search'
 /** Most tools that are found by the words of an unknown name. */
 const MAX_FOUND_BY_NAME = 5
@@ -65,7 +69,7 @@ export class Search {
     const name = stringIn(call.params, 'name')
     if (name !== SEARCH && name !== CALL) return next(call)
     try {
-      return await (name === SEARCH ? this.#search(call, search) : this.#through(call, next))
+      return await (name === SEARCH ? this.#search(call, search) : this.#through(call, next, search))
     } catch (error) {
       if (!(error instanceof WrongForm)) throw error
       return refuse(call, { reason: 'invalid_params', text: error.message })
@@ -103,14 +107,15 @@ export class Search {
   }
 
   /** Makes the call inside a call of `call_tool`. The log and the inspector name the actual tool. */
-  async #through(call: Call, next: Handler): Promise<Final> {
+  async #through(call: Call, next: Handler, search: SearchPlan): Promise<Final> {
     const meant = unwrapped(call)
     const name = stringIn(meant.params, 'name') ?? ''
     call.log.note({ name: name.slice(0, MAX_LOGGED_NAME), through: CALL })
+    // Without prefixes, a server may have a tool with this name.
+    if (name === SEARCH && !this.#options.plan().bareNames) return this.#search(meant, search)
     try {
       const last = await next(meant)
-      const mayBeUnknown = last.kind === 'error' && UNKNOWN_CODES.has(last.error.code)
-      return mayBeUnknown ? ((await this.#unknown(meant, name)) ?? last) : last
+      return mayBeOfUnknown(last, name) ? ((await this.#unknown(meant, name)) ?? last) : last
     } catch (error) {
       const refused = isOfUnknown(error) ? await this.#unknown(meant, name) : undefined
       if (refused) return refused
@@ -155,6 +160,18 @@ export class Search {
 function isListed({ id, shown }: ListedItem, { always }: SearchPlan): boolean {
   if (id === SIGN_IN_TOOL) return true
   return shown !== undefined && shown !== SEARCH && shown !== CALL && matchesGlobs(always, shown)
+}
+
+/**
+ * Whether an answer may say that there is no such tool. Servers made with the SDK say it in a failed result, as in
+ * `MCP error -32602: Tool x not found`.
+ */
+function mayBeOfUnknown(last: Final, name: string): boolean {
+  if (last.kind === 'error') return UNKNOWN_CODES.has(last.error.code)
+  if (last.kind !== 'result' || value(last.result, 'isError') !== true) return false
+  const said = raw(last.result, 'content') ?? ''
+  const [, own = name] = name.split(SEPARATOR, 2)
+  return said.length <= MAX_NOT_THERE && (said.includes('-32602') || (said.includes(own) && NOT_THERE.test(said)))
 }
 
 /** What a search has not seen, in words. `cut`: the servers with more tools than there is room for in the index. */

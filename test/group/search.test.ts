@@ -258,6 +258,45 @@ t.test('call_tool answers unknown names with the nearest ones, and calls none of
   }
 })
 
+t.test('servers that say in a result that they have no such tool get the nearest names added, too', async (t) => {
+  const said = (name: string) => [
+    `MCP error -32602: Tool ${name} not found`,
+    `Unknown tool: ${name}`,
+    `Error: no such tool "${name}"`,
+    `The tool ${name} does not exist.`,
+  ]
+  const { a, b } = setUp()
+  const { group } = groupOf({ a, b }, { search: SEARCH })
+  const through = (name: string) => callOf('tools/call', { name: 'call_tool', arguments: { name } })
+  for (const [i, text] of said('serach_code').entries()) {
+    a.answers['tools/call'] = { ...content(text), isError: true }
+    t.match(
+      await failed(group, JSON.stringify(paramsOf(through('a__serach_code')))),
+      /^Unknown tool: a__serach_code. The nearest names: a__search_code/,
+      text,
+    )
+    const own = { ...content(said('search_code')[i] as string), isError: true }
+    a.answers['tools/call'] = own
+    const reply = await group.handle(through('a__search_code'))
+    t.same(reply.kind === 'result' && JSON.parse(write(reply.result)), own, 'what a tool that is there says, stays')
+  }
+  const before = a.got('tools/list').length
+  a.answers['tools/call'] = { ...content('The file was not found'), isError: true }
+  await group.handle(through('a__search_code'))
+  t.equal(a.got('tools/list').length, before, 'other failures read no lists')
+})
+
+t.test('a search through call_tool is a search, unless a server has a tool with that name', async (t) => {
+  const { a, b } = setUp()
+  const { group } = groupOf({ a, b }, { search: SEARCH })
+  const inner = { name: 'search_tools', arguments: { query: 'read_file', limit: '' } }
+  const result = await ask(group, 'tools/call', { name: 'call_tool', arguments: inner })
+  t.equal(namesIn(result['structuredContent'] as Json)[0], 'b__read_file')
+  a.answers['tools/list'] = { tools: [tool('search_tools')] }
+  const bare = groupOf({ a, b }, { search: SEARCH, bareNames: true }).group
+  t.match(await ask(bare, 'tools/call', { name: 'call_tool', arguments: inner }), content('a'))
+})
+
 t.test('the nearest names are of tools that the caller may see', async (t) => {
   const { a, b } = setUp()
   const listed = new ToolNames({ server: 'a', memory: unlimited() })
