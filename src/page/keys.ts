@@ -44,7 +44,7 @@ export function followKeys(): void {
     if (event.key === 'Escape') return leave(target)
     // While the help is open, other keys do nothing.
     if (helpOpen.value && event.key !== '?') return
-    if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return
+    if (isField(target)) return
     // These keys already mean something to the focused element.
     const own = target instanceof HTMLElement && target.closest('a, button, summary, #panel')
     if (own && (event.key === 'Enter' || event.key.startsWith('Arrow'))) return
@@ -55,10 +55,15 @@ export function followKeys(): void {
   })
 }
 
+/** Whether keys write or choose there. */
+function isField(target: EventTarget | null): target is HTMLElement {
+  return target instanceof HTMLElement && target.matches('input, select, textarea')
+}
+
 function leave(target: EventTarget | null): void {
   if (hideTip()) return
   if (helpOpen.value) helpOpen.value = false
-  else if (target instanceof HTMLInputElement) target.blur()
+  else if (isField(target) && !(target instanceof HTMLSelectElement)) target.blur()
   else selected.value = undefined
 }
 

@@ -69,6 +69,44 @@ for (const { width, height } of SCREENS)
     withoutMistakes()
   })
 
+t.test('on a phone, the keyboard goes on where the person is', { skip: noBrowser }, async (t) => {
+  const { browser, press, withoutMistakes } = await openTry(t, { everything }, { width: 390 })
+  await until(() => browser.evaluate(`document.querySelectorAll('.items').length >= 3`), 'all lists')
+  const focused = (selector: string) =>
+    until(
+      () => browser.evaluate(`document.activeElement?.matches(${JSON.stringify(selector)})`),
+      `focus at ${selector}`,
+    )
+  await browser.evaluate(`{
+    const last = [...document.querySelectorAll('.items button')].at(-1)
+    last.focus()
+    last.click()
+  }`)
+  await focused('.trying')
+  await browser.evaluate(`document.querySelector('.trying .narrow').focus()`)
+  await press('← Lists')
+  await focused('.items [aria-pressed=true]')
+  withoutMistakes()
+})
+
+t.test(
+  'every letter can be written in a field, also those that are keys of the page',
+  { skip: noBrowser },
+  async (t) => {
+    const { browser, press, shows, withoutMistakes } = await openTry(t, { everything })
+    await shows(/Tools \d+/)
+    await press('echo', '.items')
+    await press('Edit as JSON', '.trying')
+    const field = `document.querySelector('.trying textarea[aria-label="Arguments as JSON"]')`
+    await until(() => browser.evaluate(`Boolean(${field})`), 'the field')
+    await browser.evaluate(`${field}.focus(); ${field}.select()`)
+    for (const key of 'y?/p*j[') await browser.press(key)
+    t.equal(await browser.evaluate(`${field}.value`), 'y?/p*j[')
+    t.notOk(await browser.evaluate(`Boolean(document.querySelector('dialog[open]'))`), 'the help stays closed')
+    withoutMistakes()
+  },
+)
+
 for (const { width, height } of SCREENS)
   t.test(`a call says that it waits for the person, ${width} x ${height}`, { skip: noBrowser }, async (t) => {
     const { browser, shows, press, as, withoutMistakes } = await openTry(t, { everything }, { width })

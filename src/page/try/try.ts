@@ -39,11 +39,22 @@ const MAX_LISTED_ABOUT = 200
 
 const TITLES = { tools: 'Tools', prompts: 'Prompts', resources: 'Resources', templates: 'Templates' } as const
 
+/** The parts of the view that scroll. */
+const SIDES = { lists: '.choosing .lists', calls: '.trying' } as const
+
 export function Try() {
   const isLive = source.value.kind === 'live'
   useEffect(() => {
     if (isLive) lookAtTargets().catch(() => {})
   }, [isLive])
+  // On a narrow screen, what has the focus may be hidden now.
+  useLayoutEffect(() => {
+    const { activeElement: lost } = document
+    if (!lost?.closest('.try') || lost.getClientRects().length > 0) return
+    const chosen = document.querySelector<HTMLElement>('.choosing .items [aria-pressed=true]')
+    const next = side.value === 'lists' && chosen ? chosen : document.querySelector<HTMLElement>(SIDES[side.value])
+    next?.focus({ preventScroll: next !== chosen })
+  }, [side.value])
   const none = isLive ? undefined : (whyNothing() ?? 'A file has no servers to call.')
   if (none !== undefined || !allowed.value.allowed)
     return html`<p class="empty">${none ?? shown(allowed.value.why ?? 'Looking for servers …', 500)}</p>`
