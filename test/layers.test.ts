@@ -52,6 +52,7 @@ const packages: Record<string, readonly string[]> = {
   pino: ['log/log'],
   'node:http': [
     'bridge',
+    'cli/status-socket',
     'cli/tail',
     'cli/tail-connection',
     'inspect/running-bridges',
@@ -144,7 +145,7 @@ const packages: Record<string, readonly string[]> = {
     'discovery/sources',
     'discovery/trust',
     'bridge',
-    'inspect/inspector',
+    'bridge/user-socket',
     'net/private-file',
     'net/state-folder',
     'oauth/store/files',
@@ -162,7 +163,7 @@ const packages: Record<string, readonly string[]> = {
   ],
   'node:child_process': ['oauth/person/browser', 'upstream/transport/stdio'],
   'node:crypto': [
-    'inspect/inspector',
+    'bridge/user-socket',
     'inspect',
     'cli/inspect',
     'plugins/auth',
@@ -182,7 +183,7 @@ const packages: Record<string, readonly string[]> = {
   'node:fs': [
     'main',
     'version',
-    'inspect/inspector',
+    'bridge/user-socket',
     'inspect/running-bridges',
     'bridge/list-files',
     'bridge/unix-socket',
@@ -213,7 +214,7 @@ const packages: Record<string, readonly string[]> = {
     'ports/replicas',
     'replicas/peers',
   ],
-  'node:events': ['bridge/unix-socket', 'net/listen'],
+  'node:events': ['bridge/unix-socket', 'bridge/user-socket', 'net/listen'],
   'node:buffer': ['upstream/peer', 'policy/cache'],
   'node:v8': ['bridge', 'cli/garbage'],
   'node:stream/promises': ['bridge/in-memory-http'],

@@ -91,7 +91,7 @@ export class Bridge {
   readonly #replicas: RedisReplicas | undefined
   readonly #http: HttpService
   /** What the inspector shows, and a way to call what is served. */
-  readonly inspected: InspectedBridge
+  readonly inspected: InspectedBridge & Required<Pick<InspectedBridge, 'status'>>
   #callable: InspectorFront | undefined
   readonly #audit: AuditLines | undefined
   #mounts: NextMounts

@@ -89,9 +89,9 @@ export const COMMANDS = {
     words: 1,
     flags: ['config', 'listen', 'admin', 'token', 'token-file', 'json'],
     details: [
-      'Without an address, the usual ones are asked (http://127.0.0.1:8080 and, for operators, http://127.0.0.1:9090), and all bridges',
-      'on stdio that run as this user with --inspect. With --config, the bridge of that file is asked.',
-      'The bridge is an address, with the part after # if it is that of an inspector, or the process id of a bridge on stdio.',
+      'Without an address, all bridges are asked that run as this user, and the usual addresses of others: http://127.0.0.1:8080 and, for',
+      'operators, http://127.0.0.1:9090. With --config, the bridge of that file is asked.',
+      'The bridge is an address, with the part after # if it is that of an inspector, or a process id.',
       '',
       'Exit codes: 0 if everything can be used, 1 if a server is down or no bridge runs, 2 if a flag is wrong.',
     ],

@@ -30,6 +30,7 @@ import type { RecordingFile } from './record.js'
 import { losesHeaders } from './runtime.js'
 import { titleOf } from './server-title.js'
 import { signInFor } from './sign-in.js'
+import { originsOf, StatusSocket } from './status-socket.js'
 import { writableByGroup } from './writable.js'
 
 /** The command that serves. */
@@ -107,7 +108,15 @@ export async function serve(
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
   const heartbeat = new Heartbeat(env['MCP_BRIDGE_HEALTH_FILE'], log)
-  const stop = stopper(bridge, program, { tracing, found, recording, heartbeat, onPipe: listen.kind === 'stdio' })
+  const socket = new StatusSocket(folder, log)
+  const stop = stopper(bridge, program, {
+    tracing,
+    found,
+    recording,
+    heartbeat,
+    socket,
+    onPipe: listen.kind === 'stdio',
+  })
   program.onSignal((signal) => {
     log.info({ event: 'stopping', signal }, 'shutting down')
     onStop?.()
@@ -134,6 +143,7 @@ export async function serve(
       const piped = bridge.pipe({ input: program.stdin, output: program.stdout })
       collectLessOften()
       heartbeat.start()
+      socket.serve(() => ({ ...bridge.inspected.status(), origins: [] }))
       follow()
       await Promise.race([ready.then(() => piped), piped])
       return await stop(INPUT_ENDED)
@@ -152,6 +162,7 @@ export async function serve(
     const say = errors.readable ? output.err : undefined
     const urls = await bridge.listen(listen)
     heartbeat.start()
+    socket.serve(() => ({ ...bridge.inspected.status(), origins: originsOf([...urls.values(), bridge.adminUrl]) }))
     announce(settings, bridge, urls, { log, version, platform: program.platform, say, token: inspector?.token, tries })
     announced()
     collectLessOften()
@@ -303,10 +314,15 @@ interface Stopped {
   found: FoundServers | undefined
   recording: RecordingFile | undefined
   heartbeat: Heartbeat
+  socket: StatusSocket
   onPipe: boolean
 }
 
-function stopper(bridge: Bridge, program: Program, { tracing, found, recording, heartbeat, onPipe }: Stopped): Stop {
+function stopper(
+  bridge: Bridge,
+  program: Program,
+  { tracing, found, recording, heartbeat, socket, onPipe }: Stopped,
+): Stop {
   const causes = new Set<unknown>()
   // Running calls may finish after the input ends; a signal after that is the second cause.
   if (onPipe) program.stdin.once('end', () => causes.add(INPUT_ENDED))
@@ -316,6 +332,7 @@ function stopper(bridge: Bridge, program: Program, { tracing, found, recording, 
     found?.close()
     await bridge.close(hurry || causes.size > 1)
     heartbeat.stop()
+    await socket.close()
     recording?.close()
     await tracing?.close()
     await program.end()

@@ -40,6 +40,7 @@ const reported = z.looseObject({
   memory: count,
   programs: count,
   redis: text,
+  origins: z.array(z.string()).optional(),
   issuers: z.record(z.string(), issuer).optional(),
   servers: z.record(z.string(), server).optional(),
   groups: z.record(z.string(), group).optional(),
@@ -71,7 +72,12 @@ export async function askStatus(
     const { statusCode = 0 } = response
     const found = statusCode === 200 || statusCode === 503 ? await reportIn(response) : undefined
     response.destroy()
-    if (found) return { address, reported: found, ...(found.servers ? {} : { next: nextFor(refusal) }) }
+    if (found)
+      return {
+        address: found.origins?.[0] ?? address,
+        reported: found,
+        ...(found.servers ? {} : { next: nextFor(refusal) }),
+      }
     refusal ??= statusCode
   }
   if (isGuess && refusal !== 401) return undefined

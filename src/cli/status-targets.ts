@@ -46,16 +46,16 @@ export async function statusTargets(
   const { bridges, refused } =
     sockets === undefined
       ? { bridges: [], refused: [] }
-      : await bridgesIn(sockets, uid, (pid) => target === undefined || pid === target)
+      : await bridgesIn(sockets, uid, (pid) => target === undefined || pid === target, 'status')
   if (target !== undefined && bridges.length === 0)
-    throw new UsageError(`no bridge with --inspect on stdio has the process id ${target}`, 'status')
+    throw new UsageError(`no bridge of this user has the process id ${target}`, 'status')
   const onSockets = bridges.map(({ pid, socketPath }) => ({
     address: `stdio, process ${pid}`,
-    asked: [atInspector(new URL('http://localhost'), undefined, socketPath)],
+    asked: [{ url: new URL('http://localhost/status'), token: undefined, socketPath }],
     isGuess: true,
   }))
   const usual = target === undefined && !places ? USUAL.map((url) => ({ ...targetAt(url), isGuess: true })) : []
-  return { targets: [...usual, ...onSockets], refused }
+  return { targets: [...onSockets, ...usual], refused }
 }
 
 /** Where the bridge of a configuration reports its state. */

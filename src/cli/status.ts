@@ -1,4 +1,5 @@
 /** Runs `mcp-bridge status`: asks the bridges of this machine for their state, and prints it. */
+import { parseUrl } from '../texts/parse-url.js'
 import { printable, printableLines } from '../texts/printable.js'
 import type { Program } from './program.js'
 import { type AskedBridge, askStatus, START } from './status-answer.js'
@@ -12,18 +13,26 @@ export async function runStatus(action: StatusAction, { output, env, uid = -1 }:
   for (const { path, why } of refused)
     output.err(`mcp-bridge status: ${printable(path, 300)} is not used: ${printable(why, 200)}\n`)
   const asked = await Promise.all(targets.map((target) => askStatus(target, env)))
-  const bridges = asked.filter((one) => one !== undefined)
+  const answered = asked.filter((one) => one !== undefined)
+  // One at a usual address may have been found by its socket, too.
+  const reached = new Set(answered.flatMap(({ reported }) => reported?.origins?.map(portOf) ?? []))
+  const bridges = answered.filter(({ address, reported }) => reported?.origins || !reached.has(portOf(address)))
   if (action.json) output.out(`${printableLines({ bridges: bridges.map(asJson) })}\n`)
   else if (bridges.length > 0) output.out(bridges.map((one) => statusInWords(one, Date.now())).join('\n'))
   if (bridges.length === 0) output.err(noneRuns(targets))
   return bridges.length > 0 && bridges.every(isWell)
 }
 
+/** The port of an origin: of one process, it is the same at all names of this machine. */
+function portOf(origin: string): string {
+  return parseUrl(origin)?.port || origin
+}
+
 function noneRuns(targets: readonly StatusTarget[]): string {
   const places = targets.map(({ address }) => address).filter((address) => !address.startsWith('stdio'))
-  const where = places.length === 0 ? '' : `none answers at ${places.join(' or ')}, and `
+  const where = places.length === 0 ? '' : `, and none answers at ${places.join(' or ')}`
   return [
-    `mcp-bridge: no bridge was found: ${where}none with --inspect on stdio runs as this user`,
+    `mcp-bridge: no bridge was found: none runs as this user${where}`,
     '  Of one at another address, give it: mcp-bridge status http://127.0.0.1:8081, or name its file with --config.',
     `  ${START}`,
     '',

@@ -1,14 +1,11 @@
 /** The inspector of a bridge: its recorded events, and how it is served. Loaded only if it is used. */
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { socketFront } from '../bridge/http-app.js'
-import { listenOn } from '../bridge/unix-socket.js'
+import { listenForUser, userSocket } from '../bridge/user-socket.js'
 import type { Settings } from '../config/settings.js'
 import { withoutCredentials } from '../credentials/credentials.js'
 import type { Log } from '../log/events.js'
-import { folderProblem } from '../net/private-file.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import type { RecordEvent } from '../recorder/events.js'
 import { EventRecorder } from '../recorder/recorder.js'
@@ -16,7 +13,6 @@ import { INSPECT } from './address.js'
 import { PAGE } from './page.js'
 import { Ring } from './ring.js'
 import { type InspectorOptions, inspector } from './routes.js'
-import { pipeName, socketName } from './socket.js'
 
 /** 192 random bits. */
 const TOKEN_BYTES = 24
@@ -71,25 +67,15 @@ export class Inspector {
   async serveSocket(bridge: InspectedBridge): Promise<void> {
     const { folder, log } = this.#context
     if (folder === undefined) return
-    const file = join(folder, socketName(process.pid))
-    const path = process.platform === 'win32' ? pipeName(process.pid) : file
+    const file = userSocket(folder, 'sock')
     try {
       const app = socketFront()
       await app.register(inspector, this.#options(bridge, undefined))
-      mkdirSync(folder, { recursive: true, mode: 0o700 })
-      const problem = folderProblem(folder, process.getuid?.() ?? -1)
-      if (problem !== undefined) throw new Error(`the socket is not safe there: ${problem}`)
       await app.ready()
-      if (path === file) await listenOn(app.server, { path, mode: 0o600 })
-      else {
-        await app.listen({ path })
-        writeFileSync(file, path)
-      }
+      const close = await listenForUser(app.server, folder, 'sock')
       this.#closeSocket = async () => {
-        app.server.close()
-        app.server.closeAllConnections()
+        close()
         await app.close()
-        rmSync(file, { force: true })
       }
       log.info({ event: 'inspector_listening', path: file }, 'serving the inspector to mcp-bridge tail')
     } catch (error) {

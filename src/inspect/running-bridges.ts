@@ -1,10 +1,11 @@
 /**
- * Finds the bridges of this user on this machine that serve their inspector on a socket, and sends requests to them. A socket
+ * Finds the bridges of this user on this machine by their sockets, and sends requests to them. A socket
  * of another user, or one that others may open, is refused: its owner could show anything.
  */
 import { lstatSync, readdirSync, readFileSync, rmSync, type Stats } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
+import type { SocketKind } from '../bridge/user-socket.js'
 import { folderProblem } from '../net/private-file.js'
 import { INSPECT } from './address.js'
 
@@ -35,6 +36,8 @@ const ANSWERS = 5_000
 /** Most sockets that are asked, and most of one answer, in bytes. */
 const MAX_SOCKETS = 200
 const MAX_BRIDGE_ANSWER = 32 * 1024 * 1024
+/** A path that a socket of a kind answers at once. */
+const ALIVE: Readonly<Record<SocketKind, string>> = { sock: `${INSPECT}/payloads`, status: '/status' }
 /** The bits of a mode that let other users open a socket. */
 const OPEN_TO_OTHERS = 0o077
 
@@ -46,6 +49,7 @@ export async function bridgesIn(
   folder: string,
   uid: number,
   isWanted: (pid: string) => boolean = () => true,
+  kind: SocketKind = 'sock',
 ): Promise<FoundBridges> {
   const refused: FoundBridges['refused'] = []
   let names: string[]
@@ -57,13 +61,13 @@ export async function bridgesIn(
     return { bridges: [], refused }
   }
   const found = names.slice(0, MAX_SOCKETS).map(async (name) => {
-    const [, own] = /^(\d+)\.sock$/.exec(name) ?? []
-    if (own === undefined || !isWanted(own)) return []
+    const [own = '', ending] = name.split('.', 2)
+    if (ending !== kind || !/^\d+$/.test(own) || !isWanted(own)) return []
     const path = join(folder, name)
     const stats = lstatSync(path, { throwIfNoEntry: false })
     const why = stats && problemWith(stats, uid)
     if (why !== undefined) refused.push({ path, why })
-    const socketPath = stats && why === undefined ? await livePath(path, stats) : undefined
+    const socketPath = stats && why === undefined ? await livePath(path, stats, ALIVE[kind]) : undefined
     return socketPath === undefined ? [] : [{ pid: own, socketPath }]
   })
   return { bridges: (await Promise.all(found)).flat(), refused }
@@ -71,9 +75,13 @@ export async function bridgesIn(
 
 /** Sends a request of the inspector to a bridge. Resolves to the answer, before its body. Rejects if it is unreachable. */
 export function askBridge(socketPath: string, path: string, more: BridgeRequest = {}): Promise<IncomingMessage> {
+  return send(socketPath, `${INSPECT}/${path}`, more)
+}
+
+function send(socketPath: string, path: string, more: BridgeRequest): Promise<IncomingMessage> {
   const { method = 'GET', headers = {}, body, signal } = more
   return new Promise((resolve, reject) => {
-    const options = { socketPath, path: `${INSPECT}/${path}`, method, headers, agent: false, ...(signal && { signal }) }
+    const options = { socketPath, path, method, headers, agent: false, ...(signal && { signal }) }
     const sent: ClientRequest = request(options, resolve)
     sent.once('error', reject)
     sent.end(body)
@@ -105,12 +113,12 @@ function problemWith(stats: Stats, uid: number): string | undefined {
 }
 
 /** The socket, or the pipe named by a file of the folder. Undefined if nothing answers; removes the file if its process is gone. */
-async function livePath(file: string, stats: Stats): Promise<string | undefined> {
+async function livePath(file: string, stats: Stats, path: string): Promise<string | undefined> {
   try {
     const socketPath = stats.isFile() ? readFileSync(file, 'utf8') : file
     // The bridge is still writing it.
     if (socketPath === '') return undefined
-    const response = await askBridge(socketPath, 'payloads', { signal: AbortSignal.timeout(ANSWERS) })
+    const response = await send(socketPath, path, { signal: AbortSignal.timeout(ANSWERS) })
     response.destroy()
     return socketPath
   } catch (error) {

@@ -110,6 +110,7 @@ export const LOG_EVENTS = {
   log_lines_dropped: 'Lines are missing here: the log could not be written fast enough.',
   descriptors_exhausted:
     'No file descriptors are left, so connections and programs cannot be opened. At most one line in 10 minutes.',
+  status_socket_failed: 'The socket on which `mcp-bridge status` finds this bridge cannot be made.',
   health_file_failed:
     'The file for the health check of the image cannot be written (`MCP_BRIDGE_HEALTH_FILE`), so its container counts as unhealthy. Logged once until it can be written again.',
   node_outdated: 'This version of Node.js has a known vulnerability.',

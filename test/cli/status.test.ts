@@ -1,5 +1,5 @@
 /** `mcp-bridge status`: which bridges it finds, what it prints of them, and its exit code. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -146,20 +146,61 @@ t.test('a bridge that requires a token is asked with that of its configuration',
   t.match(stranger.bridges, [{ status: 'ready', servers: undefined, next: /requires a token/ }])
 })
 
-t.test('finds bridges on stdio that run with --inspect', { skip: process.platform === 'win32' }, async (t) => {
+t.test('finds bridges on stdio, also with --inspect', { skip: process.platform === 'win32' }, async (t) => {
   const env = { XDG_STATE_HOME: temporaryFolder(t) }
   const { command, args } = legacyStdio(t).server
-  const bridge = startProgram(t, ['--inspect', '-l', 'stdio', '--log-format', 'json', '--', command, ...args], env)
+  const start = (...flags: string[]) => startProgram(t, [...flags, '-l', 'stdio', '--', command, ...args], env)
+  const other = start()
+  other.child.stdin.write(`${INITIALIZE}\n`)
+  const bridge = start('--inspect')
   bridge.child.stdin.write(`${INITIALIZE}\n`)
-  await until(() => bridge.stdout() !== '', 'it has answered')
+  await until(() => bridge.stdout() !== '' && other.stdout() !== '', 'they have answered')
   const { bridges } = await statusOf(t, [], env)
-  const own = bridges.filter(({ address }) => String(address).startsWith('stdio'))
+  const onStdio = bridges.filter(({ address }) => String(address).startsWith('stdio'))
+  t.same(onStdio.map(({ pid }) => pid).toSorted(), [bridge.child.pid, other.child.pid].toSorted(), 'each is shown once')
+  const own = onStdio.filter(({ pid }) => pid === bridge.child.pid)
   t.match(own, [{ address: `stdio, process ${bridge.child.pid}`, pid: bridge.child.pid, status: 'ready' }])
   const [{ servers = {} } = {}] = own
   t.match(Object.values(servers), [{ state: 'ready', era: 'legacy', sessions: 1 }])
   const one = await run(t, ['status', String(bridge.child.pid)], env)
   t.equal(one.code, 0)
   t.match(one.stdout, /^stdio, process \d+: ready, mcp-bridge /)
+})
+
+t.test('finds bridges wherever they listen, until they end', { skip: process.platform === 'win32' }, async (t) => {
+  const env = { XDG_STATE_HOME: temporaryFolder(t) }
+  const { command, args } = legacyStdio(t).server
+  const folder = temporaryFolder(t)
+  const places = ['http://127.0.0.1:0/mcp', `unix:${join(folder, 'bridge.sock')}:/mcp`]
+  const started = places.map((listen) =>
+    startProgram(t, ['-l', listen, '--log-format', 'json', '--', command, ...args], env),
+  )
+  for (const bridge of started) await says(bridge, /"server_ready"/)
+  const [first, second] = started
+  const [, origin] = await says(first as (typeof started)[0], /"url":"(http:\/\/[^"/]+)/)
+  // Whoever else runs at the usual addresses of this machine.
+  const found = async () => {
+    const { bridges } = await statusOf(t, [], env)
+    return bridges.filter(({ pid }) => started.some(({ child }) => child.pid === pid))
+  }
+  const shown = (await found()).toSorted((a, b) => String(a['address']).localeCompare(String(b['address'])))
+  t.match(shown, [
+    {
+      address: origin,
+      pid: first?.child.pid,
+      servers: { [Object.keys(shown[0]?.['servers'] ?? {})[0] ?? '']: { state: 'ready' } },
+    },
+    { address: `unix:${join(folder, 'bridge.sock')}`, pid: second?.child.pid },
+  ])
+  first?.child.kill('SIGKILL')
+  second?.child.kill('SIGTERM')
+  const isOver = ({ child }: (typeof started)[0]) => child.exitCode !== null || child.signalCode !== null
+  await until(() => started.every(isOver), 'both have ended')
+  t.same(await found(), [])
+  t.same(
+    readdirSync(join(env.XDG_STATE_HOME, 'mcp-bridge')).filter((name) => name.endsWith('.status')),
+    [],
+  )
 })
 
 t.test('says how to start a bridge where none runs, and asks nothing but bridges', async (t) => {
@@ -180,10 +221,7 @@ t.test('says how to start a bridge where none runs, and asks nothing but bridges
   const none = await run(t, ['status', '--config', stdio], { XDG_STATE_HOME: join(temporaryFolder(t), 'none') })
   t.equal(none.code, 1)
   t.equal(none.stdout, '')
-  t.match(
-    none.stderr,
-    /no bridge was found: none with --inspect on stdio runs.*\n.*mcp-bridge status http.*\n.*To start a bridge/,
-  )
+  t.match(none.stderr, /no bridge was found: none runs as this user.*\n.*mcp-bridge status http.*\n.*To start a bridge/)
   for (const word of ['localhost:8080', 'github'])
     t.throws(() => parseCommand(['status', word], {}), { message: /is not an address: (?:begin it with|give that of)/ })
   for (const [word, line] of [
