@@ -27,6 +27,7 @@ import { Descriptors } from './descriptors.js'
 import type { GroupMount } from './group-mount.js'
 import { HttpService, httpListen } from './http-service.js'
 import { InspectorFront } from './inspector-front.js'
+import { keptOwners } from './kept-owners.js'
 import type { Front } from './listener.js'
 import type { Mount } from './mount.js'
 import { NextMounts } from './next-mounts.js'
@@ -127,6 +128,7 @@ export class Bridge {
       audit: this.#audit,
       desk: new Desk(replicas && ((name, ms) => replicas.records.claim('ticket', name, ms))),
       countCall: (name, milliseconds) => windows.count(name, milliseconds),
+      subscribers: keptOwners(replicas?.records),
       calls: new Bound({ max: calls, share }),
       subscriptions: new Bound({ max: subscriptions, share }),
       memory,

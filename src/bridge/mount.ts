@@ -16,6 +16,7 @@ import { hidesNothing } from '../policy/choice/choice.js'
 import { compose } from '../policy/compose.js'
 import { type Pages, reading } from '../policy/pages.js'
 import { Quarantine } from '../policy/quarantine.js'
+import { subscribers } from '../policy/subscribers.js'
 import { ToolNames } from '../policy/tool-names.js'
 import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
@@ -207,6 +208,7 @@ export class Mount implements Served {
         ...(chosen ? [chosen] : []),
         ...(scoped ? [scoped.policy] : []),
         callbacks({ allowed: own.events?.callbacks ?? [], whyNotPublic: publicHosts(context.resolve) }),
+        subscribers({ server: name, owners: shared.subscribers, passthrough: settings.auth?.passthrough ?? false }),
         ...(scoped || limited ? [listed.policy] : []),
         ...(quarantine && this.#unavailable ? [this.#unavailable.policy, quarantine.policy] : []),
         // Last, so that it counts only calls that go to the server.

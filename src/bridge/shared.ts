@@ -9,6 +9,7 @@ import type { Memory } from '../limits/memory.js'
 import type { Desk } from '../oauth/page/desk.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Results } from '../policy/cache/results.js'
+import type { Owners } from '../policy/subscribers.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { Descriptors } from './descriptors.js'
 
@@ -34,6 +35,8 @@ export interface Shared {
   audit?: AuditLog | undefined
   /** Counts calls of tools, for their limits. */
   countCall(name: string, milliseconds: number): Promise<{ current: number; ttl: number }>
+  /** Who has which subscription of an address to events. */
+  subscribers: Owners
   /** Which calls are logged when they end. */
   loggedCalls: LoggedCalls
   /** Where people sign in to servers over the network. */

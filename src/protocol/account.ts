@@ -90,6 +90,11 @@ export const LOCAL: Requester = { principal: 'local' }
 /** The principals of callers without a credential, over HTTP and on stdio. */
 export const NAMELESS: readonly string[] = [ANONYMOUS, LOCAL.principal]
 
+/** Whether a principal is one of several. Where callers do not sign in, all of them are one. */
+export function tellsApart(principal: string, passthrough: boolean): boolean {
+  return principal !== LOCAL.principal && (principal !== ANONYMOUS || passthrough)
+}
+
 /**
  * The refusal in an HTTP response: 401, or a 403 that asks for more scopes (RFC 6750, 3.1). Undefined for every other
  * response.

@@ -7,7 +7,7 @@ import { Fault } from '../fault/fault.js'
 import { Bound } from '../limits/bound.js'
 import { Occupancy, type Occupant } from '../limits/occupancy.js'
 import type { SharedStore } from '../ports/replicas.js'
-import { ANONYMOUS } from '../protocol/call.js'
+import { tellsApart } from '../protocol/account.js'
 import { LISTEN } from '../protocol/methods.js'
 import { createdTask, listedTasks, type OwnedTasks, withTasksOf } from '../protocol/owned-tasks.js'
 import { duplicateKey, edit, has, objectIn, type Payload, stringUnder, value } from '../rpc/splice.js'
@@ -44,7 +44,7 @@ export class TaskOwners implements OwnedTasks {
 
   /** Where callers do not sign in, all of them are one. */
   tellsApart(principal: string): boolean {
-    return principal !== 'local' && (principal !== ANONYMOUS || this.#options.passthrough)
+    return tellsApart(principal, this.#options.passthrough)
   }
 
   async asked(principal: string, method: string, params: Payload): Promise<Payload> {

@@ -1,0 +1,37 @@
+/** Remembers owners in this process, or in the store that replicas share. */
+
+import type { Owners } from '../policy/subscribers.js'
+import type { SharedStore } from '../ports/replicas.js'
+
+const KIND = 'subscriber'
+/** Most owners in this process. Beyond that, the oldest are forgotten, and can be taken again. */
+const MAX_OWNERS = 10_000
+
+/** `now` is in milliseconds. */
+export function keptOwners(records: SharedStore | undefined, now: () => number = () => performance.now()): Owners {
+  return records ? { change: (name, ms, edit) => records.change(KIND, name, ms, edit) } : ownersHere(now)
+}
+
+function ownersHere(now: () => number): Owners {
+  const kept = new Map<string, { text: string; until: number }>()
+  return {
+    async change(name, milliseconds, edit) {
+      const before = kept.get(name)
+      const known = before && before.until > now() ? before.text : undefined
+      const { text, result } = edit(known)
+      if (text === known) return result
+      kept.delete(name)
+      if (text === undefined) return result
+      if (kept.size >= MAX_OWNERS) kept.delete(oldestFor(text))
+      kept.set(name, { text, until: now() + milliseconds })
+      return result
+    },
+  }
+
+  /** The oldest of the same owner, so that no caller takes the place of another one; else the oldest of all. */
+  function oldestFor(text: string): string {
+    const [owner] = text.split(' ')
+    for (const [name, one] of kept) if (one.text.startsWith(`${owner} `)) return name
+    return kept.keys().next().value as string
+  }
+}
