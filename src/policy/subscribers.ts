@@ -13,7 +13,7 @@ import { has, type Json, objectIn, type Payload, raw, stringUnder } from '../rpc
 import { isUnambiguous, stringIn } from './unambiguous.js'
 
 /** Remembers who has taken a name. */
-export interface Owners {
+export interface SubscriptionOwners {
   /** Changes the owner of a name, and keeps it for so many milliseconds; undefined stands for none. May call `edit` again. */
   change<T>(
     name: string,
@@ -24,7 +24,7 @@ export interface Owners {
 
 export interface SubscribersOptions {
   server: string
-  owners: Owners
+  owners: SubscriptionOwners
   /** Whether clients authenticate at the server themselves, also those without a token for the bridge. */
   passthrough: boolean
 }

@@ -20,7 +20,17 @@ type Anew = 'nothing' | 'mount' | 'server'
 const APPLIED = ['limits', 'timeouts', 'compat', 'stateKeys']
 const APPLIED_OF_SERVER = ['path', 'timeouts', 'strictRevisions', 'start']
 /** Options of what clients see and may call: the server itself stays. Every other option is of the server, also a new one. */
-const POLICIES_OF_SERVER = ['scopes', 'unscoped', 'tools', 'prompts', 'resources', 'cache', 'cacheFor', 'paths']
+const POLICIES_OF_SERVER = [
+  'scopes',
+  'unscoped',
+  'tools',
+  'prompts',
+  'resources',
+  'events',
+  'cache',
+  'cacheFor',
+  'paths',
+]
 /** Options of the bridge as a whole, of which no mount is made. */
 const AROUND = [
   ...[
