@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@redis/client'
 import t, { type Test } from 'tap'
-import { parse } from 'yaml'
+import { isMap, parse, parseDocument, type Scalar, type YAMLMap } from 'yaml'
 import { NEED_RESTART } from '../src/bridge/bridge.js'
 import { groupsOf } from '../src/config/settings.js'
 import { CHART, helm, NAMESPACE, noHelm, RELEASE, type Rendering, render } from './support/chart.js'
@@ -231,23 +231,42 @@ t.test('one value chooses the family of all addresses', { skip: noHelm }, async 
   t.throws(() => render(t, { ...least, ipFamily: 'IPv5' }))
 })
 
-t.test('every value has a comment, and the schema knows it', async (t) => {
-  const lines = readFileSync(join(CHART, 'values.yaml'), 'utf8').split('\n')
-  const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as { properties: object }
-  for (const [i, line] of lines.entries()) {
-    const [, name] = /^([A-Za-z]+):/.exec(line) ?? []
-    if (name === undefined) continue
-    t.ok(name in schema.properties, `the schema knows ${name}`)
-    // A comment of several lines may stand before several values.
-    const block =
-      lines
-        .slice(0, i + 1)
-        .join('\n')
-        .split('\n\n')
-        .at(-1) ?? ''
-    const after = lines[i + 1] ?? ''
-    t.ok(/^#/m.test(block) || /^ +#/.test(after), `${name} has a comment`)
+/** A schema of JSON, as far as the test reads it. */
+interface Schema {
+  properties?: Record<string, Schema>
+  additionalProperties?: unknown
+}
+
+t.test('every value has a comment, and the values and their schema have the same names', async (t) => {
+  const { contents } = parseDocument(readFileSync(join(CHART, 'values.yaml'), 'utf8'))
+  const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as Schema
+  // Helm sets the first one for all charts. The other ones are what a version of Kubernetes may have.
+  const known = new Set(['global', 'redis.resources.claims', 'resources.claims'])
+  let count = 0
+  const compare = (map: YAMLMap<Scalar<string>>, { properties = {}, additionalProperties }: Schema, path: string) => {
+    const names = map.items.map(({ key }) => `${path}${key.value}`)
+    if (additionalProperties === false)
+      t.same(
+        Object.keys(properties)
+          .map((name) => `${path}${name}`)
+          .filter((name) => !names.includes(name) && !known.has(name)),
+        [],
+        'the schema knows no other values',
+      )
+    for (const [i, { key, value }] of map.items.entries()) {
+      const name = `${path}${key.value}`
+      const comment = key.commentBefore ?? (i === 0 ? map.commentBefore : undefined)
+      t.match(comment, /^ -- \S/m, `${name} has a comment`)
+      count++
+      const own = properties[key.value]
+      if (!own) t.fail(`the schema knows ${name}`)
+      // What the schema leaves open is an object of Kubernetes.
+      else if (isMap(value) && !value.flow && own.properties && !/securityContext$/i.test(name))
+        compare(value as YAMLMap<Scalar<string>>, own, `${name}.`)
+    }
   }
+  compare(contents as YAMLMap<Scalar<string>>, schema, '')
+  t.ok(count > 90, `${count} values`)
 })
 
 t.test('leaves users to OpenShift, for the gateway and its Redis', { skip: noHelm }, async (t) => {
