@@ -1,20 +1,16 @@
-/** The unit of docs/systemd.md: systemd takes it, it is as confined as it says, and it fits the configuration beside it. */
+/** The units of docs/systemd.md: systemd takes them, the service is as confined as it says, and it fits the configuration beside it. */
 import { spawnSync } from 'node:child_process'
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { commandIn, secret } from './support/deployment.js'
 import { temporaryFolder } from './support/folder.js'
+import { config, socketUnit, unit, values } from './support/systemd-units.js'
 import { lacks } from './support/tools.js'
 
-const page = readFileSync(new URL('../docs/systemd.md', import.meta.url), 'utf8')
-const [, unit = ''] = /```ini\n([\s\S]*?)```/.exec(page) ?? []
-const [, config = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? []
 const skip = lacks('systemd-analyze', ['--version'])
-/** What the unit says of a key, as often as it says it. */
-const values = (key: string) => [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value = '']) => value)
 
-/** Writes the unit where it is checked, with a program that is there in the place of the bridge. */
+/** Writes the units where they are checked, with a program that is there in the place of the bridge. */
 function unitFile(t: Test, text = unit): string {
   const folder = temporaryFolder(t)
   const program = join(folder, 'mcp-bridge')
@@ -22,15 +18,17 @@ function unitFile(t: Test, text = unit): string {
   chmodSync(program, 0o755)
   const file = join(folder, 'mcp-bridge.service')
   writeFileSync(file, text.replace('/usr/bin/mcp-bridge', program))
+  writeFileSync(join(folder, 'mcp-bridge.socket'), socketUnit)
   return file
 }
 
-t.test('systemd understands every line of the unit', { skip }, async (t) => {
+t.test('systemd understands every line of the units', { skip }, async (t) => {
   const verify = (text?: string) => {
-    const args = ['verify', '--man=no', unitFile(t, text)]
+    const file = unitFile(t, text)
+    const args = ['verify', '--man=no', file, file.replace(/service$/, 'socket')]
     const { status, stdout, stderr } = spawnSync('systemd-analyze', args, { encoding: 'utf8' })
     // It also looks at the units of the machine that this one refers to.
-    const said = `${stdout}${stderr}`.split('\n').filter((line) => line.includes('mcp-bridge.service'))
+    const said = `${stdout}${stderr}`.split('\n').filter((line) => /mcp-bridge\.(?:service|socket)/.test(line))
     return { status, said }
   }
   t.same(verify().said, [])

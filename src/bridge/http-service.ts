@@ -32,6 +32,7 @@ import type { Certificate, IssuerState } from '../ports/events.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import { filesAt } from './certificates.js'
 import type { BridgeContext } from './context.js'
+import { givenSockets } from './given-sockets.js'
 import type { GroupMount } from './group-mount.js'
 import type { FrontOptions, MountEndpoint } from './http-app.js'
 import { issuerReport } from './issuer-report.js'
@@ -134,8 +135,9 @@ export class HttpService {
     this.#listener = await this.#listenerOf(this.#front, settings, bound)
     replicas?.serve((request, response) => this.#listener?.front.routing(request, response))
     await replicas?.connect().catch(throwOf('replicas.address'))
-    const origin = await this.#listener.listen(listen)
-    if (settings.admin !== undefined) await this.#serveAdmin(settings, httpListen(settings.admin))
+    const given = givenSockets(this.#options.context.env, process.pid, settings.admin !== undefined)
+    const origin = await this.#listener.listen(listen, given.listen)
+    if (settings.admin !== undefined) await this.#serveAdmin(settings, httpListen(settings.admin), given.admin)
     else if (inspector) await this.#serveInspector(settings, inspector.path)
     return origin
   }
@@ -279,11 +281,11 @@ export class HttpService {
     return this.#verifier.verifier
   }
 
-  async #serveAdmin(settings: Settings, listen: HttpListen): Promise<void> {
+  async #serveAdmin(settings: Settings, listen: HttpListen, given: number | undefined): Promise<void> {
     const { state, metrics, context, inspected } = this.#options
     const health = { state, detailed: true, now: inspected.status, metrics }
     this.#admin = await this.#adminListener(settings, listen, health)
-    this.#adminUrl = await this.#admin.listen(listen).catch(throwOf('admin'))
+    this.#adminUrl = await this.#admin.listen(listen, given).catch(throwOf('admin'))
     if (context.inspector) this.#inspectUrl = this.#adminUrl + context.inspector.path
   }
 

@@ -14,9 +14,10 @@ import { createServer as createTlsServer } from 'node:https'
 import { Server as NetServer, type Socket } from 'node:net'
 import { Fault } from '../fault/fault.js'
 import { Connections } from '../net/connections.js'
-import { listenAt } from '../net/listen.js'
+import { type ListenAt, listenAt, originOf } from '../net/listen.js'
 import type { PemFiles } from '../net/pem-files.js'
 import { pause } from '../time/pause.js'
+import { listenOnGiven } from './given-sockets.js'
 import { Stalled } from './stalled.js'
 import { listenOn } from './unix-socket.js'
 import { headersOf, refuseUnparsed, textOf, WITHIN } from './unparsed.js'
@@ -60,15 +61,6 @@ const CERTIFICATE_CHECK = 1_000
 /** A connection with its current response, for which Node has no public property. */
 type AnsweringSocket = Socket & { _httpMessage?: ServerResponse | null }
 
-export interface ListenAt {
-  host: string
-  port: number
-  /** Over TLS. */
-  secure?: boolean
-  /** The path of a unix socket, in place of host and port. */
-  socket?: string
-}
-
 /** A listening HTTP server, or two for `localhost`. */
 export class Listener {
   front: Front
@@ -104,10 +96,12 @@ export class Listener {
   }
 
   /**
-   * Starts to listen. Resolves to the origin, which is `unix:/path/to.sock:` on a unix socket. `localhost` means IPv4 and, if
-   * the machine has it, IPv6.
+   * Starts to listen, on the socket `given` if there is one. Resolves to the origin, which is `unix:/path/to.sock:` on a unix
+   * socket. `localhost` means IPv4 and, if the machine has it, IPv6.
    */
-  async listen({ host, port, secure = false, socket }: ListenAt): Promise<string> {
+  async listen(at: ListenAt, given?: number): Promise<string> {
+    const { host, port, secure = false, socket } = at
+    if (given !== undefined) return this.#take(given, at)
     if (socket !== undefined) return this.#bindSocket(socket)
     if (host !== 'localhost') return this.#bind(host, port, secure)
     const origin = await this.#bind('127.0.0.1', port, secure)
@@ -150,6 +144,12 @@ export class Listener {
     }
   }
 
+  async #take(given: number, at: ListenAt): Promise<string> {
+    const server = this.#serve(at.secure ?? false)
+    this.#servers.push(server)
+    return listenOnGiven(server, given, at)
+  }
+
   async #bindSocket(path: string): Promise<string> {
     const server = this.#serve(false)
     await listenOn(server, { path, mode: this.#options.socketMode ?? 0o600 })
@@ -161,7 +161,7 @@ export class Listener {
     const server = this.#serve(secure)
     const { address, port: actual } = await listenAt(server, host, port)
     this.#servers.push(server)
-    return `${secure ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${actual}`
+    return originOf({ host: address, port: actual, secure })
   }
 
   #serve(secure: boolean): Server {

@@ -1,6 +1,20 @@
-/** Listens at a host and port. */
+/** Where to listen, and listening at a host and port. */
 import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
+
+export interface ListenAt {
+  host: string
+  port: number
+  /** Over TLS. */
+  secure?: boolean
+  /** The path of a unix socket, in place of host and port. */
+  socket?: string
+}
+
+/** The address, as in a URL. */
+export function originOf({ host, port, secure = false }: ListenAt): string {
+  return `${secure ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
 
 /** The host for all addresses of this machine, of both families. */
 const ALL = '::'
@@ -17,4 +31,10 @@ export async function listenAt(server: Server, host: string, port: number): Prom
     await once(server.listen({ host: ALL_OF_IPV4, port }), 'listening')
   }
   return server.address() as AddressInfo
+}
+
+/** Listens on an open socket. Resolves to its address, which Node.js does not know of a unix socket that it has not opened. */
+export async function listenGiven(server: Server, fd: number): Promise<AddressInfo | null> {
+  await once(server.listen({ fd }), 'listening')
+  return server.address() as AddressInfo | null
 }

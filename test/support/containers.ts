@@ -9,7 +9,8 @@ import { type Program, watchProgram } from './cli.js'
 import { until } from './eventually.js'
 
 const run = promisify(execFile)
-const engine = env['MCP_BRIDGE_DOCKER'] ?? 'docker'
+/** The client of Docker. */
+export const engine = env['MCP_BRIDGE_DOCKER'] ?? 'docker'
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** As few privileges as a container can have. */
