@@ -136,6 +136,7 @@ for (const [name, proxy] of Object.entries(PROXIES))
       ['with another signature', { [header]: `${assertion.slice(0, -10)}AAAAAAAA${assertion.slice(-2)}` }],
       ['no JWT', { [header]: 'opaque-0123456789' }],
       ['in another header', { 'x-other-assertion': assertion }],
+      ['in Authorization', { authorization: `Bearer ${assertion}` }],
     ]
     for (const [name, headers] of rows) {
       const answer = await ask(headers)
@@ -187,7 +188,10 @@ t.test('people sign in at identity providers beside a proxy that signs', async (
   const token = await issuer.token({ aud: url, scope: 'mcp' })
   t.equal((await ask({ authorization: `Bearer ${token}` })).status, 200)
   t.equal((await ask({ [proxy.header]: token })).status, 401, 'a token is no assertion')
-  t.equal((await ask({ [proxy.header]: await proxy.assertion({ scope: 'mcp' }) })).status, 200)
+  const assertion = await proxy.assertion({ scope: 'mcp' })
+  t.equal((await ask({ [proxy.header]: assertion })).status, 200)
+  for (const words of [assertion, `${proxy.header} ${assertion}`, `${proxy.header.toLowerCase()} ${assertion}`])
+    t.equal((await ask({ authorization: `Bearer ${words}` })).status, 401, 'an assertion is no token')
   const lacking = await ask({ [proxy.header]: await proxy.assertion() })
   t.equal(lacking.status, 403, 'required scopes are required of everybody')
   t.notOk(lacking.headers['www-authenticate'])

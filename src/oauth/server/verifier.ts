@@ -157,8 +157,8 @@ export class Verifier {
     header?: string,
   ): Verified | TokenRefusal | Promise<Verified | TokenRefusal> => {
     if (token.length > MAX_TOKEN) return { why: `it has more than ${MAX_TOKEN} characters` }
-    // One token may be accepted in one header, and not in another.
-    const key = digest(header === undefined ? token : `${header} ${token}`)
+    // One token may be accepted in one header, and not in another. No header has an empty name.
+    const key = digest(`${header ?? ''} ${token}`)
     const known = this.#known.get(key)
     if (known && known.until > this.#now()) return this.#shownAt(addresses, known, token, key)
     return this.#check({ token, header }, key, from).then((one) =>
