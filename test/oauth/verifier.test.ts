@@ -155,6 +155,9 @@ t.test('the log has what was expected of a token, and what it contained', async 
     [issuer.token(good, { kid: 'k9' }, other.privateKey), `none of the keys of "${url}" has its kid and kind`],
     ['opaque', 'it is no JWT, and no issuer of "auth.issuers" has "introspection"'],
   ]
+  const strict = new Verifier({ issuers: [settingsOf(issuer.url)], now: () => now * 1_000 })
+  const noAudience = 'it has no aud: name values that other claims must have in "claims" of its issuer'
+  t.same(await strict.verify(await issuer.token(), AT), { why: noAudience })
   for (const [token, why] of rows) t.same(await verifier.verify(await token, AT), { why })
 })
 
@@ -184,6 +187,16 @@ t.test('required claims replace a missing audience, and not a wrong one', async 
   ]
   for (const [name, claims, accepted] of rows)
     t.equal((await verify(await issuer.token(claims))) !== undefined, accepted, name)
+})
+
+t.test('required claims can be truth values and numbers', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const { verify } = setUp(issuer, { claims: { email_verified: ['true'], tenant: ['7', '8'] } })
+  const good = { aud: HERE, email_verified: true, tenant: 7 }
+  t.ok(await verify(await issuer.token(good)))
+  t.ok(await verify(await issuer.token({ ...good, email_verified: 'true', tenant: [1, 8] })))
+  for (const wrong of [{ email_verified: false }, { email_verified: null }, { email_verified: {} }, { tenant: 70 }])
+    t.notOk(await verify(await issuer.token({ ...good, ...wrong })), JSON.stringify(wrong))
 })
 
 t.test('a token that leaves out its groups is an error that names them, not a token without groups', async (t) => {
@@ -472,7 +485,10 @@ t.test('introspects an opaque token once, and not again for a while', async (t) 
     ['with a sub that is no text', { ...active, sub: 7 }, false],
     ['with half of a surrogate pair', { ...active, sub: 'alice\ud800' }, false],
     ['with an exp that is no time', { ...active, exp: 'tomorrow' }, false],
+    ['with an exp of digits and more', { ...active, exp: '4102444800 ' }, false],
     ['expired', { ...active, exp: Date.now() / 1_000 - 600 }, false],
+    ['expired, as a text', { ...active, exp: '1000000000' }, false],
+    ['not yet valid, as a text', { ...active, nbf: '4102444800' }, false],
     ['of another issuer', { ...active, iss: 'https://other.example' }, false],
     ['bound to a key', { ...active, cnf: { jkt: 'x' } }, false],
     ['with a proof', { ...active, token_type: 'DPoP' }, false],
@@ -508,6 +524,7 @@ t.test('of an introspected token only "active" is required, and who it is of', a
     ['an empty sub', { ...at, sub: '', username: 'alice' }, 'username:alice'],
     ['nonce', { ...at, sub: 'alice', nonce: 'n' }, 'alice'],
     ['token_type of Hydra', { ...at, sub: 'alice', token_type: 'access_token' }, 'alice'],
+    ['times as texts', { ...at, sub: 'alice', exp: '4102444800', nbf: '0', iat: '0' }, 'alice'],
   ]
   const principals = new Map<string, string | undefined>()
   for (const [name, said, subject] of rows) {

@@ -137,11 +137,13 @@ function whyRefused(said: TokenSaid, kind: OwnerKind, settings: IssuerSettings, 
   const [other] = Object.entries(OTHER_KINDS).find(([name, kinds]) => kinds.includes(String(claims[name]))) ?? []
   if (other !== undefined) return `expected an access token, got one with ${other} ${JSON.stringify(claims[other])}`
   const required = Object.entries(settings.claims).find(
-    ([name, values]) => !textsIn(claims, name).some((one) => values.includes(one)),
+    ([name, values]) => ![claimOf(claims, name)].flat().some((one) => isWritten(one) && values.includes(String(one))),
   )
   if (required) return expected(required[0], claimOf(claims, required[0]), required[1])
   // Some issuers name no audience. Then the operator's requirements on other claims must suffice.
   if (claims['aud'] === undefined && Object.keys(settings.claims).length > 0) return undefined
+  if (claims['aud'] === undefined)
+    return 'it has no aud: name values that other claims must have in "claims" of its issuer'
   return audienceIn(claims) ? undefined : `expected aud to be a text or a list of texts, got ${typeof claims['aud']}`
 }
 
@@ -200,6 +202,11 @@ function at(value: unknown, path: readonly string[]): unknown {
     if (found !== undefined && found !== null) return found
   }
   return undefined
+}
+
+/** Whether a value of a claim can be written as a text, such as `true` of `email_verified`. */
+function isWritten(value: unknown): value is string | number | boolean {
+  return ['string', 'number', 'boolean'].includes(typeof value)
 }
 
 function isTime(value: unknown): value is number {

@@ -15,6 +15,10 @@ const MAX_INTROSPECTIONS = 32
 /** The `token_type` of tokens that count without a proof: RFC 6750, and what Ory Hydra 1 says. */
 const PLAIN_TYPES: readonly string[] = ['bearer', 'access_token']
 
+/** Claims that are times: seconds since 1970. */
+const TIMES = ['exp', 'nbf', 'iat']
+const SECONDS = /^\d{1,12}$/
+
 export interface IntrospectionOptions {
   settings: IssuerSettings
   issuers: Issuers
@@ -57,7 +61,7 @@ export class Introspection {
     const response = await introspectionRequest(server, known, auth, token, guarded(reach))
     const { active, ...said } = await processIntrospectionResponse(server, known, response)
     if (active !== true) return { why: `${quoted(issuer)} says that it is not active` }
-    const claims = given(said)
+    const claims = withTimes(given(said))
     const { iss, token_type: type } = claims
     const names = [issuer, metadata.access_token_issuer].filter((one) => one !== undefined)
     if (iss !== undefined && !names.includes(iss as string)) return { why: expected('iss', iss, names) }
@@ -66,6 +70,12 @@ export class Introspection {
       return { why: expected('token_type', type, ['Bearer']) }
     return { claims }
   }
+}
+
+/** Times as numbers, as RFC 7662, 2.2 has them. Some issuers write them as texts. */
+function withTimes(claims: Claims): Claims {
+  const written = TIMES.filter((name) => typeof claims[name] === 'string' && SECONDS.test(claims[name]))
+  return { ...claims, ...Object.fromEntries(written.map((name) => [name, Number(claims[name])])) }
 }
 
 function unavailable(message: string, cause?: unknown): Fault {
