@@ -62,7 +62,7 @@ export function directIssuers(auth: Settings['auth']): NonNullable<NonNullable<S
  */
 export function requestedScopes(auth: Settings['auth']): string[] {
   const names = new Map(Object.entries(directIssuers(auth)[0]?.scopeNames ?? {}))
-  return (auth?.scopes ?? []).map((scope) => names.get(scope) ?? scope)
+  return [...new Set((auth?.scopes ?? []).map((scope) => names.get(scope) ?? scope))]
 }
 
 /** The settings that decide how many principals there can be. */

@@ -3,6 +3,8 @@ import type { FastifyRequest } from 'fastify'
 import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
 
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/
+/** An IPv4 address as IPv6: mapped, or behind a NAT64 (RFC 6052). */
+const OF_IPV4 = /^(?:::ffff:|64:ff9b::)([\da-f]{1,4}):([\da-f]{1,4})$/
 /** In place of what is no address. All such callers are one, so that none can choose who it is for a limit. */
 const UNKNOWN_ADDRESS = 'unknown'
 
@@ -35,7 +37,7 @@ export function plainAddress(entry: string): string {
   const url = parseUrl(`http://[${address}]`)
   if (!url) return UNKNOWN_ADDRESS
   const shortest = withoutBrackets(url.hostname)
-  const mapped = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/.exec(shortest)
+  const mapped = OF_IPV4.exec(shortest)
   if (!mapped) return shortest
   return mapped
     .slice(1)

@@ -48,7 +48,8 @@ export function protectedEndpoints({ publicUrl, served, scopes }: ProtectedOptio
         const names = String(data['scope'] ?? '')
           .split(' ')
           .flatMap((one) => nameOf(one) ?? [])
-        return challenge({ error: 'insufficient_scope', scope: names.join(' '), resource_metadata: metadata })
+        const scope = [...new Set(names)].join(' ')
+        return challenge({ error: 'insufficient_scope', scope, resource_metadata: metadata })
       }
       found.set(path, { resource: origin + shown, metadata, addresses, scope, challengeFor })
     }

@@ -62,9 +62,9 @@ export class Single implements RedisConnection {
 
   async policy(): Promise<string | undefined> {
     const configured = this.#client.use((client) => client.configGet('maxmemory-policy'))
-    const found = await configured.catch(() => undefined)
-    if (found) return found['maxmemory-policy']
-    // Managed services refuse CONFIG.
+    const policy = (await configured.catch(() => undefined))?.['maxmemory-policy']
+    if (policy !== undefined) return policy
+    // Managed services refuse CONFIG, or answer it with nothing.
     const memory = await this.#client.use((client) => client.info('memory')).catch(() => '')
     return /^maxmemory_policy:(\S+)/m.exec(memory)?.[1]
   }

@@ -118,6 +118,18 @@ t.test('metadata and challenges have the names by which scopes are requested', a
   t.same((await challenge(await token(first, `${names} ${api('write')}`)))[0], 403, 'the second name is no scope')
 })
 
+t.test('metadata and challenges have a name of several scopes once', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const all = api('.default')
+  const auth = { issuers: [{ issuer: issuer.url, scopeNames: { mcp: all, write: all } }], scopes: ['mcp', 'write'] }
+  const { url } = await startGuarded(t, { auth })
+  const metadata = url.replace('/mcp', '/.well-known/oauth-protected-resource/mcp')
+  t.same((await send('GET', metadata, undefined, {})).message['scopes_supported'], [all])
+  const headers = { authorization: `Bearer ${await issuer.token({ aud: url, scope: 'mcp' })}` }
+  const challenge = (await call(url, 'tools/list', {}, { headers })).headers['www-authenticate']
+  t.match(challenge, `scope="${all}"`)
+})
+
 t.test('refuses a required scope by the name that only requests have', async (t) => {
   const auth = { issuers: [{ issuer: 'https://login.example', scopeNames }], scopes: [api('mcp')] }
   t.throws(() => settingsOf({ publicUrl: 'https://b.example', mcpServers: { test: { command: 'x' } }, auth }), {

@@ -35,13 +35,15 @@ function watched(t: Test, address: Partial<RedisOptions>) {
   return { redis, refused, said, heard, save, reasons, codes, returned: () => returns }
 }
 
-/** A name that leads to one Redis, and later to another one. Connections stay where they are. */
-async function name(t: Scope, port: number) {
+/** A name that leads to one Redis, and later to another one. Connections stay where they are. What is asked may be `changed`. */
+async function name(t: Scope, port: number, changed?: (bytes: Buffer) => Buffer) {
   const leads = { to: port, connections: 0 }
   const server = createServer((socket) => {
     leads.connections++
     const through = connect(leads.to, '127.0.0.1')
-    socket.pipe(through).pipe(socket)
+    through.pipe(socket)
+    if (changed) socket.on('data', (bytes: Buffer) => through.write(changed(bytes)))
+    else socket.pipe(through)
     socket.on('error', () => {}).on('close', () => through.destroy())
     through.on('error', () => {}).on('close', () => socket.destroy())
     t.teardown(() => socket.destroy())
@@ -265,6 +267,17 @@ test('a Redis that reads its data is used as soon as it has', async (t) => {
   t.equal(redis.working, false)
   await loaded
   await until(() => redis.working)
+})
+
+test('a Redis that may evict records is warned of, where CONFIG answers with nothing', async (t) => {
+  const { port } = await RedisServer.start(t, '--maxmemory-policy', 'volatile-lru')
+  // As Redis-like services do that know no such option.
+  const { url } = await name(t, port, (bytes) =>
+    Buffer.from(bytes.toString('latin1').replace('maxmemory-policy', 'no-such-policies'), 'latin1'),
+  )
+  const { redis, said } = watched(t, { url })
+  await redis.connect()
+  await until(() => said.some(({ policy }) => policy === 'volatile-lru'), 'the warning')
 })
 
 test('a Redis that may evict records is warned of, whatever its policy and however it tells that', async (t) => {
