@@ -33,7 +33,7 @@ import { onlyForeign } from './merge.js'
 import { prefixed, prefixedLogger } from './names.js'
 import { Owners } from './owners.js'
 import { type Replace, replaced } from './places.js'
-import { signed } from './questions.js'
+import { signed, signedError } from './questions.js'
 import { Search } from './search.js'
 import { Sleepers } from './sleepers.js'
 import { States } from './states.js'
@@ -211,10 +211,10 @@ export class Group implements Upstream {
     const reply = { ...(await upstream.handle(theirs)), server: this.#identity }
     if (member.sleeps) this.#use(call, member)
     switch (reply.kind) {
-      case 'error':
-        return params === call.params
-          ? reply
-          : { ...reply, error: shownError(reply.error, id, raw(call.params, 'uri')) }
+      case 'error': {
+        const error = isAlone(this.#plan) ? reply.error : signedError(member, reply.error)
+        return { ...reply, error: params === call.params ? error : shownError(error, id, raw(call.params, 'uri')) }
+      }
       case 'input':
         return { ...reply, result: this.#states.sealed(this.#signed(member, reply.result, call), belonging) }
       case 'result': {

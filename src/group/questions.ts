@@ -1,10 +1,13 @@
 /** Questions of servers to the clients of a group: each says which server asks, and names resources as the group does. */
-import { edit, keys, objectIn, type Payload, value } from '../rpc/splice.js'
+import type { RpcError } from '../protocol/call.js'
+import { EMPTY, edit, keys, mapElements, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import type { Member } from './member.js'
 import { type Replace, replaced } from './places.js'
 
 const SAMPLE = 'sampling/createMessage'
+/** The code of an error that asks a person to open addresses (MCP 2025-11-25). */
+const URL_ELICITATION_REQUIRED = -32042
 /** Control characters with which a terminal would overwrite the name: all but tabs and line breaks. */
 const OVERWRITING = /[^\P{Cc}\t\n]/gu
 
@@ -25,10 +28,21 @@ export function signed(member: Member, input: Payload, replace: Replace): Payloa
   return changed.length === 0 ? input : edit(input, { inputRequests: edit(requests, Object.fromEntries(changed)) })
 }
 
+/** An error that asks a person to open addresses, with the name of the server in its messages. */
+export function signedError({ server }: Member, error: RpcError): RpcError {
+  const data = error.code === URL_ELICITATION_REQUIRED && error.data?.startsWith('{') ? parseObject(error.data) : EMPTY
+  const elicitations = mapElements(data, 'elicitations', (one) => withName(server, one))
+  return elicitations ? { ...error, data: write(edit(data, { elicitations })) } : error
+}
+
 function shownIn(method: unknown, params: Payload, { server }: Member, replace: Replace): Payload {
   if (method === SAMPLE) return replaced(SAMPLE, params, replace)
-  if (method !== 'elicitation/create') return params
-  const message = value(params, 'message') ?? ''
-  if (typeof message !== 'string') return params
-  return edit(params, { message: JSON.stringify(`${printable(server)}: ${message.replace(OVERWRITING, '')}`) })
+  return method === 'elicitation/create' ? withName(server, params) : params
+}
+
+/** What asks a person, with a message that begins with the name of the server. */
+function withName(server: string, asking: Payload): Payload {
+  const message = value(asking, 'message') ?? ''
+  if (typeof message !== 'string') return asking
+  return edit(asking, { message: JSON.stringify(`${printable(server)}: ${message.replace(OVERWRITING, '')}`) })
 }

@@ -170,7 +170,7 @@ export class Targets {
   /**
    * The owner of a URI without a prefix: the only server that has listed or served it; else the only one with a template for
    * it; else the only one with resources. A server that has merely sent the URI does not replace these: it is one more.
-   * Where no URI has a prefix, the first of several counts, as its list says.
+   * Where no URI has a prefix, the first of several counts, as its list says, but for a caller whom only another one has served it.
    */
   async #ownerOf(call: Call, uri: string): Promise<FoundMember> {
     const who = whoOf(call)
@@ -189,7 +189,8 @@ export class Targets {
           )
     const fitting = templates?.owners ?? holding
     const known = fitting.length > 0 ? fitting : await this.#onlyWithResources(call)
-    const having = bareUris ? known.slice(0, 1) : known
+    const served = known.filter((member) => claiming.get(member) === 'served')
+    const having = bareUris ? (served.length === 1 ? served : known.slice(0, 1)) : known
     const owners = [...claiming].flatMap(([member, claim]) =>
       having.includes(member) || (claim && !known.includes(member)) ? member : [],
     )

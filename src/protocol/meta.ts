@@ -73,7 +73,9 @@ export function hasOwnKeys(payload: Payload): boolean {
 }
 
 /** Members of results and questions in which others have a `_meta`: blocks, resources, messages, the result of a task. */
-const HOLDERS = ['content', 'contents', 'messages', 'resource', 'resources', 'result', 'skill']
+const HOLDERS = ['content', 'contents', 'messages', 'params', 'resource', 'resources', 'result', 'skill']
+/** The member with questions, by keys of the server. */
+const QUESTIONS = 'inputRequests'
 
 /** What a server sent, without the bridge's own keys in any `_meta`. The data of a tool stays as it is. */
 function withoutOwn(sent: Payload): Payload {
@@ -85,6 +87,14 @@ function withoutOwn(sent: Payload): Payload {
     const changed = opens(sent, key) === '[' ? mapElements(sent, key, withoutOwn) : holderIn(sent, key)
     if (changed) edits[key] = changed
   }
+  const questions = objectIn(sent, QUESTIONS)
+  const changed =
+    questions &&
+    keys(questions).flatMap((key) => {
+      const question = holderIn(questions, key)
+      return question ? [[key, question] as const] : []
+    })
+  if (questions && changed?.length) edits[QUESTIONS] = edit(questions, Object.fromEntries(changed))
   return edit(sent, edits)
 }
 

@@ -116,6 +116,37 @@ t.test('a result of a task does not have keys of the bridge either', async (t) =
   t.same((message.result?.['result'] as Json)['_meta'], { kept: 1 })
 })
 
+t.test('questions of a server, in a call and in a task, do not have keys of the bridge either', async (t) => {
+  const form = { message: 'm', requestedSchema: { type: 'object', properties: {} }, _meta: META }
+  const messages = [{ role: 'user', content: { type: 'text', text: 'x', _meta: META } }]
+  const inputRequests = {
+    a: { method: 'elicitation/create', params: form, _meta: META },
+    b: { method: 'sampling/createMessage', params: { messages, maxTokens: 1, _meta: META } },
+  }
+  const task = { taskId: 't', status: 'input_required', createdAt: '2026-01-01T00:00:00Z', ttlMs: null }
+  const evil = await answering(t, 'modern', {
+    'tools/call': { resultType: 'input_required', requestState: 's', inputRequests },
+    'tasks/get': { ...task, inputRequests },
+  })
+  const { url } = await startBridge(t, {}, { mcpServers: { evil: evil.server, files: evil.server }, groups: GROUPS })
+  const able = { elicitation: {}, sampling: {}, extensions: { 'io.modelcontextprotocol/tasks': {} } }
+  for (const [path, prefix] of [
+    ['/prefixed/mcp', 'evil__'],
+    ['/evil/mcp', ''],
+  ])
+    for (const [method, params] of [
+      ['tools/call', { name: `${prefix}x`, arguments: {} }],
+      ['tasks/get', { taskId: `${prefix}t` }],
+    ] as const) {
+      const { message } = await call(new URL(String(path), url).href, method, params, {
+        meta: { [CAPABILITIES]: able },
+      })
+      const asked = message.result?.['inputRequests'] as typeof inputRequests
+      t.notMatch(JSON.stringify(asked), 'io.github.mcp-bridge/', `${method} at ${path}`)
+      t.equal(JSON.stringify(asked).match(/"kept":1/g)?.length, 4, 'the keys of the server stay')
+    }
+})
+
 t.test('a list of a group names missing servers in its own words', async (t) => {
   const evil = new FakeServer({
     'tools/list': () => resultOf({ tools: [], _meta: { ...META, other: 2 } }),

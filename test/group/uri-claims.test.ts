@@ -108,6 +108,23 @@ t.test('with original URIs, too, a claim does not take a URI from its server', a
   t.same(evil.got('resources/read'), [])
 })
 
+t.test(
+  'with original URIs, an earlier server that begins to list a URI does not take it from the one that has served it',
+  async (t) => {
+    const files = new FakeServer({ ...reading, 'resources/list': { resources: [{ uri: URI, name: 's' }] } })
+    const evil = new FakeServer({ ...reading, 'resources/list': { resources: [] } })
+    const { group } = groupOf({ evil, files }, { bareUris: true })
+    await ask(group, 'resources/read', { uri: URI })
+    evil.answers['resources/list'] = { resources: [{ uri: URI, name: 's' }] }
+    await ask(group, 'resources/list')
+    await ask(group, 'resources/read', { uri: URI })
+    t.equal(files.got('resources/read').length, 2)
+    t.same(evil.got('resources/read'), [])
+    await ask(group, 'resources/read', { uri: URI }, { principal: 'bob' })
+    t.equal(evil.got('resources/read').length, 1, 'others get it from the first one in the list')
+  },
+)
+
 t.test('a server that sends many URIs does not make the bridge forget what another one has served', async (t) => {
   const files = new FakeServer({
     ...reading,
