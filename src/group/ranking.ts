@@ -49,8 +49,15 @@ async function meant(indexes: readonly ToolIndex[], asked: readonly AskedWord[])
   const all = asked.map(({ stem }) => new Map(othersFor(stem).map((other) => [other, SAME_MEANING])).set(stem, 1))
   const isKnown = asked.map(({ word }) => isTableWord(word))
   const begins = asked.map(() => false)
-  await eachWord(indexes, (_, known) => {
-    for (const [i, { stem }] of asked.entries()) {
+  /** By word, the known words at its beginning and at its end, by their lengths: `readfile` may be two words. */
+  const halves = asked.map(() => ({ first: new Map<number, string>(), last: new Map<number, string>() }))
+  await eachWord(indexes, (written, known) => {
+    for (const [i, { word, stem }] of asked.entries()) {
+      const { length } = written
+      if (length >= SHORTEST_BEGINNING && length < word.length) {
+        if (word.startsWith(written)) halves[i]?.first.set(length, known)
+        if (word.endsWith(written)) halves[i]?.last.set(word.length - length, known)
+      }
       if (known === stem) isKnown[i] = true
       else if (stem.length >= SHORTEST_BEGINNING && known.startsWith(stem)) {
         begins[i] = true
@@ -58,6 +65,11 @@ async function meant(indexes: readonly ToolIndex[], asked: readonly AskedWord[])
       }
     }
   })
+  const joined = halves.flatMap(({ first, last }, i) => {
+    const at = isKnown[i] || begins[i] ? undefined : [...first.keys()].find((length) => last.has(length))
+    return at === undefined ? [] : [first.get(at) as string, last.get(at) as string]
+  })
+  for (const stem of joined) all.push(new Map([[stem, MISSPELT]]))
   const isMisspelt = asked.map(({ word }, i) => !isKnown[i] && word.length >= SHORTEST_MISSPELT)
   if (!isMisspelt.includes(true)) return all
   const sureness = begins.map((one) => (one ? PERHAPS_MISSPELT : MISSPELT))

@@ -49,6 +49,9 @@ const cases: [query: string, first: string][] = [
   ['überblick', 'wetter__vorhersage'],
   ['ÜBERBLICK', 'wetter__vorhersage'],
   ['天气', 'tianqi__get'],
+  ['readfile', 'files__read_file'],
+  ['searchcode', 'github__search_code'],
+  ['open pullrequests', 'github__listPullRequests'],
 ]
 t.test('finds a tool by words of its name, title, description and arguments', async (t) => {
   for (const [query, first] of cases) t.equal((await names(query))[0], first, query)
