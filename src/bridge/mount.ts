@@ -21,7 +21,7 @@ import { ToolNames } from '../policy/tool-names.js'
 import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
 import type { Requester } from '../protocol/account.js'
-import type { Handler, Sender } from '../protocol/call.js'
+import type { Handler, Policy, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { ROOTS_CHANGED } from '../protocol/methods.js'
 import type { Relayed, Upstream } from '../protocol/upstream.js'
@@ -198,21 +198,27 @@ export class Mount implements Served {
     this.#learnsNames = names !== undefined && !trust
     // An unknown notification could name a hidden item.
     const carriesUnknown = (sender: Pick<Sender, 'principal' | 'grant'>) => !hides && (scoped?.hasAll(sender) ?? true)
-    this.upstream = {
-      handle: compose(
+    const ofEvents = [
+      callbacks({ allowed: own.events?.callbacks ?? [], whyNotPublic: publicHosts(context.resolve) }),
+      subscribers({ server: name, owners: shared.subscribers, passthrough: settings.auth?.passthrough ?? false }),
+    ]
+    const answered = (more: readonly Policy[]) =>
+      compose(
         this.#behind,
-        // First, so that it records refusals of the other policies.
-        ...(audited ? [audited] : []),
-        this.#admission.policy,
         // Translates names into those of the server, which scopes and trust use.
         ...(chosen ? [chosen] : []),
         ...(scoped ? [scoped.policy] : []),
-        callbacks({ allowed: own.events?.callbacks ?? [], whyNotPublic: publicHosts(context.resolve) }),
-        subscribers({ server: name, owners: shared.subscribers, passthrough: settings.auth?.passthrough ?? false }),
+        ...more,
         ...(scoped || limited ? [listed.policy] : []),
         ...(quarantine && this.#unavailable ? [this.#unavailable.policy, quarantine.policy] : []),
         // Last, so that it counts only calls that go to the server.
         ...(limited ? [limited] : []),
+      )
+    this.upstream = {
+      // First the audit log, so that it records refusals of the other policies.
+      handle: compose(
+        this.#admission.admit(answered([]), this.#admission.admit(answered(ofEvents))),
+        ...(audited ? [audited] : []),
       ),
       notify: (notice) => {
         if (quarantine && !quarantine.open) return undefined

@@ -117,13 +117,17 @@ export class Admission {
   }
 
   /** Admits a call, or throws a Fault. */
-  readonly policy: Policy = (next) => {
+  readonly policy: Policy = (next) => this.admit(next)
+
+  /** Admits a call to the next handler, or throws a Fault. Calls of events go to `ofEvents`, which admits them by itself. */
+  admit(next: Handler, ofEvents?: Handler): Handler {
     const { signIn, timeouts } = this.#options
     const timed: Handler = timeouts ? (call) => this.#sendAgain(call, next, timeouts) : next
     const endlessly = signIn ? signingIn(next, signIn) : next
     return async (call) => {
       const { principal, method, answers, link, goesOn = answers !== undefined } = call
-      const { endless } = methodTraits(method)
+      const { endless, ofEvents: isOfEvents } = methodTraits(method)
+      if (isOfEvents && ofEvents) return ofEvents(call)
       // Sessions with the server have bounds of their own.
       const places = link ? NO_PLACES : this.#takePlaces({ principal, endless, goesOn })
       if (endless) return this.#untilEnded(call, endlessly).finally(() => give(places, principal))

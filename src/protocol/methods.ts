@@ -16,6 +16,8 @@ export interface MethodTraits {
   endless?: true
   /** The result is always empty, so a result that is not an object is read as an empty one. */
   empty?: true
+  /** It belongs to the extension for events. */
+  ofEvents?: true
   /** The specification does not define it. */
   isUnknown?: true
   /** Eras that have the method. */
@@ -57,11 +59,11 @@ export const methods: Readonly<Record<string, MethodTraits>> = {
   'skills/get': { eras: 'both', idempotent: true, cacheable: true },
   'resources/directory/read': { eras: 'both', idempotent: true, cacheable: true },
   // Events (io.modelcontextprotocol/events).
-  [EVENT_LIST]: { eras: 'modern', idempotent: true },
-  'events/poll': { eras: 'modern', idempotent: true },
-  'events/stream': { eras: 'modern', endless: true },
-  'events/subscribe': { eras: 'modern', idempotent: true },
-  'events/unsubscribe': { eras: 'modern' },
+  [EVENT_LIST]: { eras: 'modern', ofEvents: true, idempotent: true },
+  'events/poll': { eras: 'modern', ofEvents: true, idempotent: true },
+  'events/stream': { eras: 'modern', ofEvents: true, endless: true },
+  'events/subscribe': { eras: 'modern', ofEvents: true, idempotent: true },
+  'events/unsubscribe': { eras: 'modern', ofEvents: true },
 
   'tasks/get': { eras: 'both', named: 'taskId', idempotent: true },
   'tasks/cancel': { eras: 'both', named: 'taskId' },
@@ -104,11 +106,6 @@ export function methodTraits(method: string): MethodTraits {
 /** Whether a method is one of the extension for events. */
 export function isOfEvents(method: string): boolean {
   return method === EVENT_LIST || EVENT_USES.has(method)
-}
-
-/** Whether a call of this method stays open until one side ends it. */
-export function isEndless(method: string): boolean {
-  return methodTraits(method).endless === true
 }
 
 /** Whether clients send requests with this method. */

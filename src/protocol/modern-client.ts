@@ -35,7 +35,7 @@ import {
   SUBSCRIPTION_ID,
   withoutRequestKeys,
 } from './meta.js'
-import { isEndless, isLogLevel, LOG_LEVELS, methodTraits } from './methods.js'
+import { isLogLevel, LOG_LEVELS, methodTraits } from './methods.js'
 
 /** A request, decoded. */
 export interface DecodedModernRequest {
@@ -223,7 +223,7 @@ export function encodeReply(
   id: Request['id'],
   { method, progressToken }: Pick<DecodedModernRequest, 'method' | 'progressToken'>,
 ): Encoded {
-  const subscription = isEndless(method) ? id : undefined
+  const subscription = methodTraits(method).endless ? id : undefined
   switch (reply.kind) {
     case 'notification': {
       const progress = reply.method === 'notifications/progress' && progressToken !== undefined

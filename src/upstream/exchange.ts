@@ -4,7 +4,7 @@ import type { Fault } from '../fault/fault.js'
 import { NOBODY, type Reservation } from '../limits/memory.js'
 import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
-import { isEndless } from '../protocol/methods.js'
+import { methodTraits } from '../protocol/methods.js'
 import type { Id, Params, Request, Response, Sent } from '../rpc/message.js'
 import { type JsonSource, weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
@@ -148,7 +148,11 @@ export class Exchange implements LaneCall {
 
   /** An answer is expected. A subscription is answered when it ends, and has been acknowledged before. */
   get isUnanswered(): boolean {
-    return this.sentAt > 0 && !this.answered && !(this.isServed && this.method !== undefined && isEndless(this.method))
+    return (
+      this.sentAt > 0 &&
+      !this.answered &&
+      !(this.isServed && this.method !== undefined && methodTraits(this.method).endless)
+    )
   }
 
   /** It is unanswered, and has not failed. */

@@ -11,7 +11,7 @@ import type { Account } from '../protocol/account.js'
 import type { Call, ReceivedNotice } from '../protocol/call.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
 import { OF_BRIDGE, SUBSCRIPTION_ID } from '../protocol/meta.js'
-import { isEndless, isOfClients } from '../protocol/methods.js'
+import { isOfClients, methodTraits } from '../protocol/methods.js'
 import { withTraceHeaders } from '../protocol/trace.js'
 import { brokenAnswerTo } from '../rpc/broken.js'
 import { type Head, headIn } from '../rpc/head.js'
@@ -273,7 +273,7 @@ export class Peer implements Receiver, ExchangePeer {
     const { lanes } = this.channel
     // Requests of the bridge itself are nobody's. A tunnel has a program of its own.
     const takesTurn = exchange.principal !== NOBODY && (exchange.call || this.channel.transport !== 'stdio')
-    if (lanes && takesTurn && !exchange.inLanes && !isEndless(method)) {
+    if (lanes && takesTurn && !exchange.inLanes && !methodTraits(method).endless) {
       exchange.inLanes = true
       const go = () => this.sendRequest(exchange, method, params, headers)
       if (lanes.calls++ === 0) {

@@ -8,7 +8,7 @@ import { BoundedSet } from '../../limits/bounded.js'
 import type { Occupant } from '../../limits/occupancy.js'
 import { ANONYMOUS, type Sender } from '../../protocol/call.js'
 import { requestHeaders } from '../../protocol/headers.js'
-import { isEndless, LISTEN } from '../../protocol/methods.js'
+import { LISTEN, methodTraits } from '../../protocol/methods.js'
 import { discoverParams } from '../../protocol/modern-server.js'
 import type { Notification, Params, Request } from '../../rpc/message.js'
 import { EMPTY, type Json, value } from '../../rpc/splice.js'
@@ -222,7 +222,8 @@ export class ModernChannel implements Occupant, Owner {
   #endSubscription(params: Params): void {
     const requestId = typeof params === 'string' ? undefined : value(params, 'requestId')
     for (const exchange of this.running) {
-      if (isEndless(exchange.method ?? '') && exchange.id === Number(requestId)) exchange.fail(subscriptionEnded())
+      if (methodTraits(exchange.method ?? '').endless && exchange.id === Number(requestId))
+        exchange.fail(subscriptionEnded())
     }
   }
 }

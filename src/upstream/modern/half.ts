@@ -23,7 +23,7 @@ import {
 import { isModern, NEWEST_MODERN } from '../../protocol/eras.js'
 import { checkParamHeaders, paramHeaders, requestHeaders } from '../../protocol/headers.js'
 import { hasOwnKeys, withoutEnvelope } from '../../protocol/meta.js'
-import { CALL_TOOL, isEndless, isWantedLevel, LISTEN, methodTraits } from '../../protocol/methods.js'
+import { CALL_TOOL, isWantedLevel, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { decodeReceived, decodeReply, encodeNotice, encodeParams } from '../../protocol/modern-server.js'
 import { isTask } from '../../protocol/reserved.js'
 import { filterIn, isChange, wants } from '../../protocol/subscriptions.js'
@@ -222,7 +222,7 @@ export class ModernHalf implements Half {
   /** Passes on what the server says during a call. */
   #told(call: Call, exchange: Exchange, { method, params, source }: Heard): Promise<void> | undefined {
     if (method === 'notifications/cancelled') {
-      if (isEndless(call.method)) exchange.fail(subscriptionEnded())
+      if (methodTraits(call.method).endless) exchange.fail(subscriptionEnded())
       return undefined
     }
     if (method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
