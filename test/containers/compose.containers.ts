@@ -1,14 +1,14 @@
 /** Runs alone: containers. docker-compose.yml from nothing: both replicas, the group, and what happens while a part of it is away. */
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
-import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { env } from 'node:process'
 import t, { type Test } from 'tap'
 import { docker, inspect, logsOf, noCompose, root, untilHealthy } from '../support/containers.js'
-import { pause, until } from '../support/eventually.js'
+import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { LegacyClient } from '../support/legacy-client.js'
-import { call, envelope, headersFor, post } from '../support/modern.js'
+import { call, post } from '../support/modern.js'
+import { keepCalling, type Lane, modern, question, session, sse, subscription } from '../support/restarted-lanes.js'
 
 const FIRST = 'http://127.0.0.1:8080/mcp'
 const SECOND = 'http://127.0.0.1:8081/mcp'
@@ -45,50 +45,16 @@ async function up(
   }
 }
 
-/** What a caller on kept connections gets of each call. */
-type Outcome = 'answered' | 'told' | 'refused' | `broken: ${string}`
-
-/**
- * Calls again and again, at the first replica; and at the second from when the first one has said that it shuts down until it is
- * healthy again, as a balancer does. A published port takes connections also while nobody listens behind it, and resets them.
- */
-async function keepCalling(
-  round: () => number,
-  isOver: () => boolean,
-  one: (url: string) => Promise<Outcome>,
-): Promise<Map<Outcome, number>> {
-  const counts = new Map<Outcome, number>()
-  let sentAwayIn = -1
-  while (!isOver()) {
-    const outcome = await one(sentAwayIn === round() ? SECOND : FIRST)
-    counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
-    if (outcome === 'told' || outcome === 'refused') sentAwayIn = round()
-    await pause(20)
-  }
-  return counts
-}
-
-/** One modern call on a connection that is kept. */
-function modernCall(agent: Agent, url: string): Promise<Outcome> {
-  const params = { name: 'demo__echo', arguments: { message: 'x' } }
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...params, _meta: envelope() } })
-  return new Promise((resolve) => {
-    const sent = request(url, { method: 'POST', agent, headers: headersFor('tools/call', params) }, (response) => {
-      response.resume()
-      response.on('end', () => {
-        if (response.statusCode === 200) resolve('answered')
-        else if (response.headers['mcp-bridge-error'] === 'draining' && response.headers['retry-after'] !== undefined)
-          resolve('told')
-        else resolve(`broken: ${response.statusCode}`)
-      })
-      response.on('error', (error) => resolve(`broken: ${error.message}`))
-    })
-    sent.on('error', (error: NodeJS.ErrnoException) =>
-      resolve(error.code === 'ECONNREFUSED' ? 'refused' : `broken: ${error.code}`),
-    )
-    sent.end(body)
-  })
-}
+/** Callers of each kind, each of which nothing may be lost. The server of the demo relays sessions; the group has a program. */
+const LANES: readonly (readonly [name: string, lane: () => Lane])[] = [
+  ['calls of modern clients to the group', () => modern('/mcp', 'demo__echo')],
+  ['calls of modern clients to a program', () => modern('/modern/mcp', 'find_train', { to: 'Oslo' })],
+  ['sessions of legacy clients with the group', () => session('/mcp', 'demo__echo', { isPassedOn: false })],
+  ['sessions that are passed on', () => session('/demo/mcp', 'echo', { isPassedOn: true })],
+  ['clients over HTTP+SSE', () => sse('/demo/mcp', 'echo')],
+  ['subscriptions to the group', () => subscription('/mcp')],
+  ['questions in calls', () => question('/demo/mcp')],
+]
 
 t.test(
   'compose serves two replicas from nothing, and goes on while parts of it are away',
@@ -115,15 +81,16 @@ t.test(
       t.equal(status, 200)
     })
 
-    await t.test(`${RESTARTS} restarts of a replica reset no call`, async (t) => {
+    await t.test(`${RESTARTS} restarts of a replica lose nothing that a caller has begun`, async (t) => {
       let over = false
       let round = 0
-      const agents = Array.from({ length: 4 }, () => new Agent({ keepAlive: true, maxSockets: 1 }))
-      const calling = agents.map((agent) =>
+      const origins = [FIRST, SECOND].map((url) => new URL(url).origin) as [string, string]
+      const calling = LANES.map(([, lane]) =>
         keepCalling(
+          origins,
           () => round,
           () => over,
-          (url) => modernCall(agent, url),
+          lane(),
         ),
       )
       for (; round < RESTARTS; round++) {
@@ -131,17 +98,19 @@ t.test(
         await untilHealthy(container('bridge'))
       }
       over = true
-      const all = new Map<string, number>()
-      for (const counts of await Promise.all(calling))
-        for (const [outcome, count] of counts) all.set(outcome, (all.get(outcome) ?? 0) + count)
-      t.comment(JSON.stringify(Object.fromEntries(all)))
-      t.same(
-        [...all.keys()].filter((outcome) => outcome.startsWith('broken')),
-        [],
-        JSON.stringify(Object.fromEntries(all)),
-      )
-      t.ok((all.get('told') ?? 0) > 0, 'callers are told that the replica shuts down')
-      for (const agent of agents) agent.destroy()
+      let told = 0
+      for (const [i, counts] of (await Promise.all(calling)).entries()) {
+        const said = `${LANES[i]?.[0]}: ${JSON.stringify(Object.fromEntries(counts))}`
+        t.comment(said)
+        t.same(
+          [...counts.keys()].filter((outcome) => outcome.startsWith('broken')),
+          [],
+          said,
+        )
+        t.ok((counts.get('answered') ?? 0) > 0, said)
+        told += counts.get('told') ?? 0
+      }
+      t.ok(told > 0, 'callers are told that the replica shuts down')
     })
 
     await t.test('calls go on while Redis is away, and replicas find it again', async (t) => {
@@ -160,6 +129,8 @@ t.test(
         `// a comment\n${JSON.stringify({ ...settings, groups: { all: { path: '/mcp', title: 'Another' } } }).slice(0, -1)},}`,
       )
       await until(async () => (await logsOf(container('bridge'))).includes('"event":"config_changed"'), 'the change')
+      written(JSON.stringify({ ...settings, admin: 'http://[::]:9191' }))
+      await until(async () => (await logsOf(container('bridge'))).includes('"event":"restart_required"'), 'the warning')
       written('{')
       await until(async () => (await logsOf(container('bridge'))).includes('"event":"config_invalid"'), 'the refusal')
       t.match(await docker('exec', container('bridge'), 'sh', '/app/healthcheck.sh'), /^serving/)

@@ -23,6 +23,7 @@ export class SseClient {
   static async connect(url: string, headers: Record<string, string> = {}): Promise<SseClient> {
     const streamUrl = new URL('sse', url).href
     const stream = await openStream('GET', streamUrl, { accept: 'text/event-stream', ...headers })
+    if (stream.status !== 200) throw Object.assign(new Error(`no stream: ${stream.status}`), { stream })
     await until(() => stream.events.length > 0, 'the first event')
     const { data = '' } = stream.events[0] ?? {}
     return new SseClient(stream, new URL(data, streamUrl).href, headers)
