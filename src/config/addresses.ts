@@ -7,6 +7,7 @@ import { addressHint } from './address-hint.js'
 import { ConfigError } from './error.js'
 import { groupPaths } from './groups.js'
 import type { Settings } from './schema/schema.js'
+import { NEVER_ASKED, NO_ENCODING } from './schema/values.js'
 
 export type Listen =
   | { kind: 'stdio' }
@@ -52,7 +53,7 @@ export const SIGN_IN = '/sign-in'
 export function parseListen(listen: string, option = 'listen'): Listen {
   if (listen === 'stdio') return { kind: 'stdio' }
   const [, socket, at = ''] = UNIX.exec(listen) ?? []
-  if (socket !== undefined) return { kind: 'http', host: 'localhost', port: 0, path: endpointAt(at), socket }
+  if (socket !== undefined) return { kind: 'http', host: 'localhost', port: 0, path: endpointAt(at, option), socket }
   const url = /^https?:\/\//.test(listen) ? parseUrl(listen) : undefined
   if (!url || url.search || url.hash || url.username)
     throw new ConfigError([
@@ -66,13 +67,15 @@ export function parseListen(listen: string, option = 'listen'): Listen {
     kind: 'http',
     host: withoutBrackets(url.hostname),
     port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
-    path: endpointAt(url.pathname),
+    path: endpointAt(url.pathname, option),
     ...(secure && { secure }),
   }
 }
 
-function endpointAt(path: string): string {
-  return path === '' || path === '/' ? '/mcp' : path.replace(/(?<!\/)\/+$/, '')
+function endpointAt(given: string, option: string): string {
+  const path = given === '' || given === '/' ? '/mcp' : given.replace(/(?<!\/)\/+$/, '')
+  if (NEVER_ASKED.test(path)) throw new ConfigError([{ path: option, message: `the path ${path} ${NO_ENCODING}` }])
+  return path
 }
 
 /** The entry of a server that the command line names by its address or its command. Throws a ConfigError. */

@@ -30,7 +30,7 @@ export { ALL, type GroupSettings, groupPaths, groupsOf, withoutServers } from '.
 export { lazyServers } from './lazy.js'
 export { OPTIONS, type Settings } from './schema/schema.js'
 export { isStdio, NOT_READ_ONLY, SERVER_KEYS, type ServerSettings, transportOf } from './schema/server.js'
-export { isServedPath, SERVED_PATH } from './schema/values.js'
+export { problemWithPath } from './schema/values.js'
 export { meantBy } from './words.js'
 
 /** Checks a configuration and fills in the defaults. Throws a ConfigError that names every place. */

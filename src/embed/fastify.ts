@@ -50,11 +50,12 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
   // The bridge reads the body itself: from the connection, as it arrives.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
-  for (const path of [...pathsOf(embedded), ...(beside ? besideOf(embedded) : [])])
+  const endpoints = pathsOf(embedded, ignoresSlash(app.initialConfig))
+  for (const path of [...endpoints, ...(beside ? besideOf(embedded) : [])])
     app.route({
       method: ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS'],
       url: path.slice(app.prefix.length),
-      prefixTrailingSlash: 'no-slash',
+      prefixTrailingSlash: path === `${app.prefix}/` ? 'slash' : 'no-slash',
       handler: async (request, reply) => {
         const caller = isPreflight(request.method) ? undefined : ((await principal?.(request)) as unknown)
         if (caller !== undefined) embedded.callers.set(request.raw, caller)
@@ -72,12 +73,21 @@ function besideOf({ settings: { auth } }: EmbeddedBridge): readonly string[] {
   return [...TOKEN_ROUTES, ...(auth?.issuers?.some(({ facade }) => facade) ? [`${FACADE}/*`] : [])]
 }
 
-/** The paths of all endpoints, within those of the application. */
-function pathsOf({ settings }: EmbeddedBridge): Set<string> {
+/** Whether the application takes paths with and without a slash at the end for the same: then a route may be added once only. */
+function ignoresSlash(config: {
+  ignoreTrailingSlash?: boolean
+  routerOptions?: { ignoreTrailingSlash?: boolean }
+}): boolean {
+  return config.ignoreTrailingSlash === true || config.routerOptions?.ignoreTrailingSlash === true
+}
+
+/** The paths of all endpoints, within those of the application, each also with a slash at its end. */
+function pathsOf({ settings }: EmbeddedBridge, isOnce: boolean): Set<string> {
   const listen = parseListen(settings.listen)
   if (listen.kind !== 'http') return new Set()
   const endpoints = [...groupPaths(settings, listen).values(), ...servedPaths(settings, listen).values()].flat()
   const streams = endpoints.flatMap((path) => Object.values(ssePaths(path)))
   // Those of the endpoint at the prefix itself would be beside it.
-  return new Set([...endpoints, ...streams.filter((path) => path.startsWith(`${listen.path}/`))])
+  const all = [...endpoints, ...streams.filter((path) => path.startsWith(`${listen.path}/`))]
+  return new Set(isOnce ? all : all.flatMap((path) => [path, `${path}/`]))
 }

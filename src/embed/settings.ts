@@ -1,14 +1,7 @@
 /** Settings from the options that a program gives. */
 import process from 'node:process'
 import { fileSchema } from '../config/schema/schema.js'
-import {
-  ConfigError,
-  isServedPath,
-  parseSettings,
-  parseUpstream,
-  SERVED_PATH,
-  type Settings,
-} from '../config/settings.js'
+import { ConfigError, parseSettings, parseUpstream, problemWithPath, type Settings } from '../config/settings.js'
 import { isObject } from '../config/value.js'
 import { didYouMean } from '../config/words.js'
 import { readNamed } from '../net/readable.js'
@@ -130,7 +123,8 @@ function mistakeIn({ path, isFolder }: EmbeddedPlace): string | undefined {
     return `"${path}" has a parameter, and the endpoint has one address: write a path without parameters, and tell callers apart with "principal"`
   // Routes of an application are exact; requests for `fetch` are routed here.
   const served = isFolder ? path : path.replace(/(?<!\/)\/+$/, '')
-  return served === '' || isServedPath(served) ? undefined : `"${path}" ${SERVED_PATH}`
+  const problem = served === '' ? undefined : problemWithPath(served)
+  return problem && `"${path}" ${problem}`
 }
 
 /** Throws a ConfigError if a function of the application is something else. */

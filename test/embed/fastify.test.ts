@@ -143,6 +143,19 @@ t.test('names mistakes in the options when the application starts', async (t) =>
   await t.rejects(wrong(twice), { message: /principal/ })
 })
 
+t.test('endpoints of the plugin answer with and without a slash at the end', async (t) => {
+  for (const ignoreTrailingSlash of [false, true]) {
+    const app = fastify({ routerOptions: { ignoreTrailingSlash } })
+    t.teardown(() => app.close())
+    const mcpServers = { it: legacyStdio(t).server, other: legacyStdio(t).server }
+    await app.register(mcpBridge, { prefix: '/tools', mcpServers })
+    const origin = await app.listen({ host: '127.0.0.1', port: 0 })
+    for (const path of ['/tools', '/tools/it/mcp'])
+      for (const end of ['', '/'])
+        t.equal((await call(`${origin}${path}${end}`, 'server/discover', {})).status, 200, `${path}${end}`)
+  }
+})
+
 t.test('a prefix at which there can be no endpoint is refused in words of the plugin', async (t) => {
   const wrong = async (prefix: string, outer?: string) => {
     const app = fastify()
@@ -159,6 +172,8 @@ t.test('a prefix at which there can be no endpoint is refused in words of the pl
     ['/a b', undefined, `prefix: "/a b" has to be a path like /tools/mcp, ${end}`],
     ['/t/:tenant/mcp', undefined, 'prefix: "/t/:tenant/mcp" has a parameter, and the endpoint has one address'],
     ['/mcp', '/t/:tenant', 'prefix: "/t/:tenant/mcp" has a parameter, and the endpoint has one address'],
+    ['/%6dcp', undefined, 'prefix: "/%6dcp" has to be without "%"'],
+    ['/mcp/../x', undefined, 'prefix: "/mcp/../x" has to be without "%" and without the parts "." and ".."'],
     ['/x/*', undefined, 'prefix: "/x/*" has a parameter, and the endpoint has one address'],
   ]
   for (const [prefix, outer, message] of rows) {

@@ -31,14 +31,22 @@ export const text = z.string().min(1)
 /** Hosts, addresses and networks that the guard against private networks lets through. */
 export const reachable = z.array(text).default([])
 
-export const SERVED_PATH = 'has to be a path like /tools/mcp, which does not end in a slash'
+const SERVED_PATH = 'has to be a path like /tools/mcp, which does not end in a slash'
+
+/** Clients resolve dots before they send a path, and requests are routed by decoded paths. */
+export const NEVER_ASKED = /%|\/\.{1,2}(?:\/|$)/
+export const NO_ENCODING = 'has to be without "%" and without the parts "." and ".."'
+
+/** Why a path cannot be served; undefined if it can. */
+export function problemWithPath(path: string): string | undefined {
+  return servedPath.safeParse(path).error?.issues[0]?.message
+}
 
 /** A path that the bridge serves. */
-export const servedPath = z.string().regex(/^(?:\/[\w.~%-]+)+$/, SERVED_PATH)
-
-export function isServedPath(path: string): boolean {
-  return servedPath.safeParse(path).success
-}
+export const servedPath = z
+  .string()
+  .regex(/^(?:\/[\w.~%-]+)+$/, SERVED_PATH)
+  .refine((path) => !NEVER_ASKED.test(path), NO_ENCODING)
 
 /** A glob of names, or a pattern of URIs. */
 export const namePattern = z.string().min(1).max(256, 'is too long: a pattern has at most 256 characters')
