@@ -21,14 +21,30 @@ const START = 30_000
 const AGAIN = 100
 const LOG_END = 1_000
 
-/** Resolves to the address that the suite is given: that of the bridge, when it listens and has been warmed up. */
-export async function startBridge(leg: ServerLeg, folder: string): Promise<string> {
-  if (leg.server === 'group') return startGroup(leg, folder)
+/**
+ * Resolves to the address that the suite is given: that of the bridge, when it listens and has been warmed up. With policies, the bridge
+ * looks at every call, and changes none. A bridge within another program has none.
+ */
+export async function startBridge(leg: ServerLeg, folder: string, hasPolicies: boolean): Promise<string> {
+  const settings = hasPolicies && { audit: { file: join(folder, 'audit.jsonl') } }
+  const ofServer = { tasks: 'async', ...(hasPolicies && { tools: ['*'] }) }
+  if (leg.server === 'group') return startGroup(leg, folder, settings, ofServer)
   const upstream = await startServer(leg, folder)
   if (leg.transport === 'direct') return upstream
   // Tools of a legacy server that may be tasks are, for clients that know them: the suite has no other way to look at them.
   if (leg.within) return startWithin(leg.within, upstream, leg, folder)
-  return startBefore(['--tasks', 'async', '--upstream', upstream], leg, folder)
+  if (!hasPolicies) return startBefore(['--tasks', 'async', '--upstream', upstream], leg, folder)
+  const where =
+    leg.transport === 'stdio'
+      ? { command: 'node', args: argumentsOf(leg.server, leg.transport, []) }
+      : { url: upstream }
+  return startConfigured({ mcpServers: { test: { ...where, ...ofServer } }, ...settings }, leg, folder)
+}
+
+function startConfigured(config: object, leg: ServerLeg, folder: string): Promise<string> {
+  const file = join(folder, 'config.json')
+  writeFileSync(file, JSON.stringify(config))
+  return startBefore(['--config', file], leg, folder)
 }
 
 /** Starts a program that has the bridge in it, and resolves to its address. */
@@ -42,7 +58,7 @@ async function startWithin(
   return startServing(url, ['--import', 'tsx', 'test/conformance/within.ts', within, url, upstream], leg.warm, folder)
 }
 
-async function startGroup(leg: GroupLeg, folder: string): Promise<string> {
+async function startGroup(leg: GroupLeg, folder: string, settings: object | false, ofServer: object): Promise<string> {
   const servers = await Promise.all(
     MEMBERS.map(async ({ name, server, transport }, i): Promise<[string, object]> => {
       const part = ['--part', `${i}/${MEMBERS.length}`]
@@ -50,15 +66,13 @@ async function startGroup(leg: GroupLeg, folder: string): Promise<string> {
         transport === 'stdio'
           ? { command: 'node', args: argumentsOf(server, transport, part) }
           : { url: await startServer({ server, transport }, folder, part), ...(transport === 'sse' && { type: 'sse' }) }
-      return [name, { ...entry, tasks: 'async' }]
+      return [name, { ...entry, ...ofServer }]
     }),
   )
   const dead: [string, object] = [DEAD, { url: `http://${HOST}:${await freePort()}/mcp` }]
   const mcpServers = Object.fromEntries([...servers.slice(0, 2), dead, ...servers.slice(2)])
   const group = { path: '/mcp', prefix: leg.prefix, resources: leg.prefix === 'never' ? 'as-is' : 'prefix' }
-  const file = join(folder, 'config.json')
-  writeFileSync(file, JSON.stringify({ mcpServers, groups: { all: group } }))
-  const url = await startBefore(['--config', file], leg, folder)
+  const url = await startConfigured({ mcpServers, groups: { all: group }, ...settings }, leg, folder)
   if (leg.prefix === 'never') return url
   const renamed = await startRenaming(url, NAMES)
   // It learns the names from lists, and the suite uses names that it has not listed.

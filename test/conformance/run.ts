@@ -1,7 +1,7 @@
 /**
  * The official conformance suite, through the bridge: `npm run conformance`, or with `-- --leg stdio` for some of the
- * legs and `-- --scenario tools-list` for some of the scenarios; both can be repeated. The tables go to standard
- * output, everything else to results/conformance.
+ * legs and `-- --scenario tools-list` for some of the scenarios; both can be repeated. With `-- --policies` the bridge writes an
+ * audit log, and chooses all tools. The tables go to standard output, everything else to results/conformance.
  */
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,6 +24,7 @@ const { values } = parseArgs({
   options: {
     leg: { type: 'string', multiple: true, default: legs.map(({ name }) => name) },
     scenario: { type: 'string', multiple: true, default: [] },
+    policies: { type: 'boolean', default: false },
   },
 })
 
@@ -87,7 +88,7 @@ async function runLeg(leg: Leg): Promise<Outcome> {
 async function subjectOf(leg: Leg, folder: string): Promise<string[]> {
   switch (leg.mode) {
     case 'server':
-      return ['--url', await startBridge(leg, folder)]
+      return ['--url', await startBridge(leg, folder, values.policies)]
     case 'client':
       return ['--command', `${CLIENT} ${leg.front}`]
     case 'authorization':
