@@ -101,7 +101,7 @@ const VARIABLES: readonly (readonly [names: readonly string[], what: string])[] 
   ],
   [
     ['XDG_STATE_HOME'],
-    'Folder with mcp-bridge/lists, what servers listed last, and mcp-bridge/<process id>.sock, the socket of the inspector of a bridge on stdio; on Windows a file with the name of its pipe. Default: ~/.local/state.',
+    'Folder with mcp-bridge/lists, what servers listed last, and two sockets of a bridge: mcp-bridge/<process id>.status for "mcp-bridge status", and on stdio <process id>.sock for its inspector; on Windows files with the names of pipes. Default: ~/.local/state.',
   ],
   [
     ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'],
@@ -110,6 +110,10 @@ const VARIABLES: readonly (readonly [names: readonly string[], what: string])[] 
   [
     ['MCP_BRIDGE_HEALTH_FILE'],
     'File into which the bridge writes the time every two seconds while it serves, for the health check of the image. Default: none; in the image /dev/shm/mcp-bridge-health.',
+  ],
+  [
+    ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'],
+    'Sockets that systemd has opened for the bridge, for "listen" and, with that name, for "admin". See the page on systemd.',
   ],
   [['NO_COLOR', 'TERM'], 'Whether "tail" and "replay" use colours: not with NO_COLOR, and not if TERM is "dumb".'],
   [

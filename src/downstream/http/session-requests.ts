@@ -30,7 +30,7 @@ import { readHeaders, traceHeaders } from './headers.js'
 import type { Passing, RelayAt } from './relay.js'
 import { carriedIn } from './relay-headers.js'
 import { type ErrorRendering, explainInBand, notAllowed, sendJson } from './replies.js'
-import { HttpSession } from './session.js'
+import { carriedOf, HttpSession } from './session.js'
 import type { SessionStore } from './sessions.js'
 import { Streams } from './streams.js'
 
@@ -156,7 +156,13 @@ export class SessionRequests {
     const answer = new Answer(reply, undefined, { ...this.#options, commitAfter: undefined })
     const text = textWithoutAbsent(message)
     const bytes = text === undefined ? (request.body as Uint8Array) : Buffer.from(text)
-    const received = { bytes, hear: answer.hear, signal: answer.abort, ...session.passedOn(request) }
+    const received = {
+      bytes,
+      carried: undefined,
+      hear: answer.hear,
+      signal: answer.abort,
+      ...(session.client.carries && carriedOf(request)),
+    }
     const answering = session.client.take(message, received)
     if (answering) return answering.then(answer.end, (error: unknown) => answer.breakOff(ofNoCall(error)))
     answer.end()

@@ -104,12 +104,13 @@ export class HttpSession implements KeptSession {
     const { traceparent, baggage } = reply.request.headers
     const trace = (traceparent ?? baggage) === undefined ? undefined : traceHeaders(reply.request)
     const headers = recorder && reply.request.headers
-    return this.client.answerClient(request, send, { trace, headers, grant, ends, ...this.passedOn(reply.request) })
-  }
-
-  /** What goes on to the server beside a message, if the session is its own. */
-  passedOn({ headers, credential }: FastifyRequest): Pick<ReceivedOneWay, 'carried' | 'credential'> {
-    return this.client.carries ? { carried: carriedIn(headers), credential } : { carried: undefined }
+    return this.client.answerClient(request, send, {
+      trace,
+      headers,
+      grant,
+      ends,
+      ...(this.client.carries && carriedOf(reply.request)),
+    })
   }
 
   /**
@@ -126,7 +127,7 @@ export class HttpSession implements KeptSession {
       headers,
       ends,
       grant: grant && { ...grant, inBand: true },
-      ...this.passedOn(reply.request),
+      ...(this.client.carries && carriedOf(reply.request)),
     }
     const answer = (request: Request) =>
       this.client.answerClient(
@@ -185,4 +186,9 @@ export class HttpSession implements KeptSession {
     else await stream.push(text, true, lost)
     this.#streams.forgetStream(stream)
   }
+}
+
+/** What goes on to the server beside a message of a session whose client has its own there. */
+export function carriedOf({ headers, credential }: FastifyRequest): Pick<ReceivedOneWay, 'carried' | 'credential'> {
+  return { carried: carriedIn(headers), credential }
 }
