@@ -54,7 +54,8 @@ function isValid(message: Message): message is Valid {
   return message.kind !== 'batch' && message.kind !== 'invalid'
 }
 
-function isShorter(message: Message): message is Valid {
+/** Whether a message that `withoutAbsent` has returned has something to leave out, or has been edited in another way. */
+export function isShorter(message: Message): message is Valid {
   if (!isValid(message)) return false
   if (message.kind === 'response') return message.outcome.payload?.edits !== undefined
   const { params, source } = message

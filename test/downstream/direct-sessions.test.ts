@@ -194,6 +194,8 @@ t.test('a request reaches the server byte for byte, unless servers would read it
   }
   await post(bridge.url, `{"jsonrpc":"2.0","id":8,"method":"ping","Method":"tools/call","params":${params}}`, headers)
   t.notMatch(server.received.at(-1)?.body, 'tools/call', 'names in another case, which some servers read')
+  await post(bridge.url, '{"jsonrpc":"2.0","id":9,"method":"ping","params":null}', headers)
+  t.equal(server.received.at(-1)?.body, '{"jsonrpc":"2.0","id":9,"method":"ping"}', 'what is written for absent params')
 })
 
 t.test('a large result passes byte for byte, whole or on a stream, whether something looks at it or not', async (t) => {

@@ -6,6 +6,7 @@
 import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
 import type { Log } from '../../log/events.js'
+import { isShorter } from '../../protocol/absent.js'
 import type { ReceivedOneWay } from '../../protocol/call.js'
 import { cancelledId } from '../../protocol/cancelled.js'
 import type { MessageOrigin } from '../../protocol/encoded.js'
@@ -556,9 +557,9 @@ function plain(message: Request | Notification): Wire {
 }
 
 /** The text of a client's request as it came; undefined if it has been edited, or if servers may read it in another way. */
-function unchangedIn({ source, params, hasLookalikes }: Request): string | undefined {
-  const isEdited = !source || hasLookalikes || (typeof params !== 'string' && params.edits !== undefined)
-  return isEdited ? undefined : join(wireOf(source))
+function unchangedIn(request: Request): string | undefined {
+  const { source, hasLookalikes } = request
+  return !source || hasLookalikes || isShorter(request) ? undefined : join(wireOf(source))
 }
 
 /** The origin of a message that is forwarded without edits, for the inspector. */
