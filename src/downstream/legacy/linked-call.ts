@@ -111,10 +111,10 @@ export class LinkedCall implements Link {
   }
 
   /** What the server gets: the request as it came, unless anything has edited the call. */
-  #messageOf({ method, params, meta, carried }: Call, isOwn: boolean): Request {
+  #messageOf({ method, params, meta }: Call, isOwn: boolean): Request {
     const { asked } = this
-    // Headers say the same about the trace.
-    const hasMeta = isOwn && !carried && meta !== asked.meta
+    // Over HTTP, headers say the same about the trace.
+    const hasMeta = isOwn && !this.#tunnel.keepsIds && meta !== asked.meta
     const isEdited =
       method !== asked.method || params !== asked.params || (hasMeta && this.#request.params !== 'not an object')
     if (!isEdited) return this.#request
