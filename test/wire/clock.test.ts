@@ -101,6 +101,7 @@ const WALL = [
   'oauth/server/verifier.ts',
   'oauth/store/lease.ts',
   'policy/quarantine.ts',
+  'policy/subscribers.ts',
   'protocol/refusal.ts',
   'replicas/proof.ts',
   'telemetry/audit-lines.ts',
