@@ -3,13 +3,12 @@ import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
 import { mcpBridge } from '../../src/embed/fastify.js'
 import { startBridge } from '../support/bridge.js'
+import { BULKY, type BulkyServer } from '../support/bulky.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { type Answer, call } from '../support/modern.js'
-import { startFixture } from '../support/process.js'
 import { bulkyStdio } from '../support/small-heap.js'
 
 type Json = Record<string, unknown>
-type McpServer = NonNullable<Parameters<typeof mcpBridge>[1]['mcpServers']>[string]
 type Caller = (name: string, args?: Json) => Promise<Answer>
 
 const TOKENS = { greedy: 'greedy-token-0123456789', modest: 'modest-token-0123456789' }
@@ -17,21 +16,8 @@ const TOKENS = { greedy: 'greedy-token-0123456789', modest: 'modest-token-012345
 const LARGE = { bytes: 4_500_000 }
 const COUNT = 4
 
-const over = async (t: Test, era: 'legacy' | 'modern', transport: 'http' | 'sse') => {
-  const { url } = await startFixture(t, 'bulky.mjs', era, transport)
-  return transport === 'sse' ? { url, type: 'sse' as const } : { url }
-}
-
-const SERVERS: readonly [name: string, start: (t: Test) => Promise<McpServer> | McpServer][] = [
-  ['a legacy program', () => bulkyStdio('legacy')],
-  ['a modern program', () => bulkyStdio('modern')],
-  ['a legacy server over HTTP', (t) => over(t, 'legacy', 'http')],
-  ['a modern server over HTTP', (t) => over(t, 'modern', 'http')],
-  ['a server over HTTP+SSE', (t) => over(t, 'legacy', 'sse')],
-]
-
 /** Where the server is served: alone, in a group with and without prefixes, and in an application. */
-const PLACES: readonly [name: string, start: (t: Test, server: McpServer) => Promise<string>, prefix?: string][] = [
+const PLACES: readonly [name: string, start: (t: Test, server: BulkyServer) => Promise<string>, prefix?: string][] = [
   ['alone', async (t, server) => (await startBridge(t, server)).url],
   ['with tokens', async (t, server) => (await startBridge(t, server, { auth: { tokens: TOKENS } })).url],
   [
@@ -78,7 +64,7 @@ const largeBefore = ({ message }: Answer) =>
   (message.result?.['structuredContent'] as { large: number } | undefined)?.large ?? Number.NaN
 
 for (const [place, serve, prefix = ''] of PLACES)
-  for (const [kind, start] of SERVERS)
+  for (const [kind, start] of BULKY)
     t.test(`calls pass large answers to others: ${kind}, ${place}`, async (t) => {
       const url = await serve(t, await start(t))
       for (const [who, greedy, modest] of await callers(url, prefix)) {

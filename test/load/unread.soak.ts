@@ -8,10 +8,10 @@ import { type FastifyRequest, fastify } from 'fastify'
 import t, { type Test } from 'tap'
 import { mcpBridge } from '../../src/embed/fastify.js'
 import { inParallel, MEGA, modernRequest } from '../support/attack.js'
+import { BULKY, type BulkyServer } from '../support/bulky.js'
 import { askDeaf } from '../support/deaf.js'
 import { LegacyClient } from '../support/legacy-client.js'
-import { startFixture } from '../support/process.js'
-import { besideHealthy, bulkyStdio, startSmall } from '../support/small-heap.js'
+import { besideHealthy, startSmall } from '../support/small-heap.js'
 
 const RUNS = Number(process.env['UNREAD_RUNS'] ?? 1)
 const ASKED = 40
@@ -21,44 +21,31 @@ const GREEDY = { authorization: 'Bearer greedy-token-0123456789' }
 const MODEST = { authorization: 'Bearer modest-token-0123456789' }
 const auth = { tokens: { greedy: 'greedy-token-0123456789', modest: 'modest-token-0123456789' } }
 
-type Server = NonNullable<Parameters<typeof mcpBridge>[1]['mcpServers']>[string]
 type Neighbours = Parameters<typeof besideHealthy>[1]
 
-const over = async (t: Test, era: 'legacy' | 'modern', transport: 'http' | 'sse') => {
-  const { url } = await startFixture(t, 'bulky.mjs', era, transport)
-  return transport === 'sse' ? { url, type: 'sse' as const } : { url }
-}
-
-const SERVERS: readonly [name: string, start: (t: Test) => Promise<Server> | Server][] = [
-  ['a modern program', () => bulkyStdio('modern')],
-  ['a legacy program', () => bulkyStdio('legacy')],
-  ['a modern server over HTTP', (t) => over(t, 'modern', 'http')],
-  ['a legacy server over HTTP', (t) => over(t, 'legacy', 'http')],
-  ['a server over HTTP+SSE', (t) => over(t, 'legacy', 'sse')],
-]
-
-const PLACES: readonly [name: string, start: (t: Test, server: Server) => Promise<Neighbours>, prefix?: string][] = [
-  ['alone', (t, server) => startSmall(t, server, { auth })],
+const PLACES: readonly [name: string, start: (t: Test, server: BulkyServer) => Promise<Neighbours>, prefix?: string][] =
   [
-    'in a group',
-    async (t, server) => {
-      const attacked = await startSmall(t, server, { auth, groups: { all: { servers: ['test'] } } })
-      return { ...attacked, url: `${attacked.origin}/all/mcp` }
-    },
-    'test__',
-  ],
-  [
-    'in an application',
-    async (t, server) => {
-      const app = fastify()
-      // The users of the application are told apart by their header, as callers of the bridge are by their token.
-      const principal = ({ headers }: FastifyRequest) => headers.authorization
-      await app.register(mcpBridge, { prefix: '/mcp', mcpServers: { test: server }, principal })
-      t.teardown(() => app.close())
-      return { url: `${await app.listen({ host: '127.0.0.1', port: 0 })}/mcp`, alive: () => app.server.listening }
-    },
-  ],
-]
+    ['alone', (t, server) => startSmall(t, server, { auth })],
+    [
+      'in a group',
+      async (t, server) => {
+        const attacked = await startSmall(t, server, { auth, groups: { all: { servers: ['test'] } } })
+        return { ...attacked, url: `${attacked.origin}/all/mcp` }
+      },
+      'test__',
+    ],
+    [
+      'in an application',
+      async (t, server) => {
+        const app = fastify()
+        // The users of the application are told apart by their header, as callers of the bridge are by their token.
+        const principal = ({ headers }: FastifyRequest) => headers.authorization
+        await app.register(mcpBridge, { prefix: '/mcp', mcpServers: { test: server }, principal })
+        t.teardown(() => app.close())
+        return { url: `${await app.listen({ host: '127.0.0.1', port: 0 })}/mcp`, alive: () => app.server.listening }
+      },
+    ],
+  ]
 
 /** Requests of who reads nothing: of a modern client, and in the session of a legacy one. */
 const asked = { arguments: { bytes: 15 * MEGA } }
@@ -77,7 +64,7 @@ const CLIENTS: readonly [
   ],
 ]
 
-for (const [kind, start] of SERVERS)
+for (const [kind, start] of BULKY)
   for (const [place, serve, prefix = ''] of PLACES)
     for (const [client, requestOf] of CLIENTS)
       for (let run = 1; run <= RUNS; run++)
