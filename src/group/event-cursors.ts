@@ -6,7 +6,7 @@
 import type { SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import type { Call } from '../protocol/call.js'
-import { EVENT_USES } from '../protocol/methods.js'
+import { EVENT_SUBSCRIBE, EVENT_USES } from '../protocol/methods.js'
 import { edit, type Json, type Payload, raw } from '../rpc/splice.js'
 import { Carrier } from './carried.js'
 
@@ -15,9 +15,6 @@ interface Belonging {
   call: Pick<Call, 'method' | 'principal' | 'foreign'>
   server: string
 }
-
-/** The method for addresses. */
-const SUBSCRIBE = 'events/subscribe'
 
 export class EventCursors {
   readonly #group: string
@@ -44,7 +41,7 @@ export class EventCursors {
 
   #open(cursor: Json, { call, server }: Belonging): Json {
     const carried = this.#carrier.open(cursor)
-    if (!carried && call.method === SUBSCRIBE) return cursor
+    if (!carried && call.method === EVENT_SUBSCRIBE) return cursor
     const { g, s, p } = carried?.fields ?? {}
     const isOfCaller = carried !== undefined && this.#carrier.standsFor(p, call.principal)
     if (carried && !isOfCaller) call.foreign?.('foreignCursor')

@@ -6,7 +6,8 @@
  */
 
 import { Fault } from '../fault/fault.js'
-import type { Call, Policy } from '../protocol/call.js'
+import type { Call, Final, Handler, Policy } from '../protocol/call.js'
+import { EVENT_LIST, EVENT_SUBSCRIBE } from '../protocol/methods.js'
 import { edit, mapElements, objectIn, type Payload, value } from '../rpc/splice.js'
 import { parseUrl } from '../texts/parse-url.js'
 import { printable } from '../texts/printable.js'
@@ -36,18 +37,14 @@ export function callbacks({ allowed, whyNotPublic }: CallbacksOptions): Policy {
     if (why !== undefined) throw refused(url, why)
   }
 
-  return (next) => {
-    async function checkedCall(call: Call) {
-      if (call.method === 'events/subscribe') {
-        await check(call)
-        return next(call)
-      }
-      const last = await next(call)
-      return last.kind === 'result' ? { ...last, result: withoutWebhooks(last.result) } : last
-    }
-    const isChecked = (method: string) =>
-      method === 'events/subscribe' || (method === 'events/list' && allowed.length === 0)
-    return (call) => (isChecked(call.method) ? checkedCall(call) : next(call))
+  async function subscribe(call: Call, next: Handler): Promise<Final> {
+    await check(call)
+    return next(call)
+  }
+
+  return (next) => (call) => {
+    if (call.method === EVENT_SUBSCRIBE) return subscribe(call, next)
+    return call.method === EVENT_LIST && allowed.length === 0 ? listWithoutWebhooks(call, next) : next(call)
   }
 }
 
@@ -81,6 +78,11 @@ function isWithin(url: URL, place: URL): boolean {
   if (AMBIGUOUS_PATH.test(url.pathname)) return false
   const folder = place.pathname.replace(/\/$/, '')
   return url.pathname === folder || url.pathname.startsWith(`${folder}/`)
+}
+
+async function listWithoutWebhooks(call: Call, next: Handler): Promise<Final> {
+  const last = await next(call)
+  return last.kind === 'result' ? { ...last, result: withoutWebhooks(last.result) } : last
 }
 
 /** A list of types of events, as those that are sent in answers alone. */

@@ -8,6 +8,7 @@ import { digest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { tellsApart } from '../protocol/account.js'
 import type { Call, Final, Handler, Policy } from '../protocol/call.js'
+import { EVENT_SUBSCRIBE } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
 import { has, type Json, objectIn, type Payload, raw, stringUnder } from '../rpc/splice.js'
 import { isUnambiguous, stringIn } from './unambiguous.js'
@@ -82,7 +83,7 @@ export function subscribers({ server, owners, passthrough }: SubscribersOptions)
   }
 
   const uses: Readonly<Record<string, (call: Call, next: Handler) => Promise<Final>>> = {
-    'events/subscribe': subscribe,
+    [EVENT_SUBSCRIBE]: subscribe,
     'events/unsubscribe': unsubscribe,
   }
   return (next) => (call) => {

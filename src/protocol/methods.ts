@@ -28,10 +28,11 @@ export interface MethodTraits {
 export const CALL_TOOL = 'tools/call'
 export const LISTEN = 'subscriptions/listen'
 export const EVENT_LIST = 'events/list'
+export const EVENT_SUBSCRIBE = 'events/subscribe'
 /** Methods of events that name a type of events. */
 export const EVENT_USES: ReadonlySet<string> = new Set([
   ...['events/poll', 'events/stream'],
-  ...['events/subscribe', 'events/unsubscribe'],
+  ...[EVENT_SUBSCRIBE, 'events/unsubscribe'],
 ])
 
 export const methods: Readonly<Record<string, MethodTraits>> = {
@@ -62,7 +63,7 @@ export const methods: Readonly<Record<string, MethodTraits>> = {
   [EVENT_LIST]: { eras: 'modern', ofEvents: true, idempotent: true },
   'events/poll': { eras: 'modern', ofEvents: true, idempotent: true },
   'events/stream': { eras: 'modern', ofEvents: true, endless: true },
-  'events/subscribe': { eras: 'modern', ofEvents: true, idempotent: true },
+  [EVENT_SUBSCRIBE]: { eras: 'modern', ofEvents: true, idempotent: true },
   'events/unsubscribe': { eras: 'modern', ofEvents: true },
 
   'tasks/get': { eras: 'both', named: 'taskId', idempotent: true },
@@ -105,7 +106,7 @@ export function methodTraits(method: string): MethodTraits {
 
 /** Whether a method is one of the extension for events. */
 export function isOfEvents(method: string): boolean {
-  return method === EVENT_LIST || EVENT_USES.has(method)
+  return methodTraits(method).ofEvents === true
 }
 
 /** Whether clients send requests with this method. */

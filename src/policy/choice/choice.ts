@@ -12,7 +12,7 @@ import { MAX_LOGGED_NAME } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
 import { withoutEvents, withoutForeign } from '../../protocol/announced.js'
 import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
-import { CALL_TOOL, EVENT_USES, LISTEN, methodTraits } from '../../protocol/methods.js'
+import { CALL_TOOL, EVENT_LIST, EVENT_USES, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
@@ -53,7 +53,7 @@ const NAMING = [
   ...['resources/list', 'resources/templates/list', 'resources/read'],
   ...['resources/subscribe', 'resources/unsubscribe'],
   ...['skills/list', 'skills/get', 'resources/directory/read'],
-  ...['events/list', ...EVENT_USES],
+  ...[EVENT_LIST, ...EVENT_USES],
 ]
 
 /** Whether a choice says that it hides nothing. Then all passes, also what the bridge does not know. */
@@ -74,7 +74,7 @@ export function choice({ tools, prompts, resources, events: given, ...shared }: 
   const shownTools = tools && new ChosenList({ ...shared, method: 'tools/list', see: toolsAsSeen(tools) })
   const shownPrompts =
     prompts && new ChosenList({ ...shared, method: 'prompts/list', see: namedAsSeen('prompts', prompts) })
-  const shownEvents = events && new ChosenList({ ...shared, method: 'events/list', see: namedAsSeen('events', events) })
+  const shownEvents = events && new ChosenList({ ...shared, method: EVENT_LIST, see: namedAsSeen('events', events) })
   const isShown = resources && addresses(resources)
   const pass: Answer = (call, next) => next(call)
   const answers: Readonly<Record<string, Answer>> = {
@@ -83,7 +83,7 @@ export function choice({ tools, prompts, resources, events: given, ...shared }: 
     ...(shownTools && { 'tools/list': listing(shownTools), [CALL_TOOL]: using(shownTools, 'tool') }),
     ...(shownPrompts && { 'prompts/list': listing(shownPrompts), 'prompts/get': using(shownPrompts, 'prompt') }),
     ...(shownEvents && {
-      'events/list': listing(shownEvents),
+      [EVENT_LIST]: listing(shownEvents),
       ...Object.fromEntries([...EVENT_USES].map((method) => [method, using(shownEvents, 'event')])),
     }),
     ...(isShown && {
