@@ -39,6 +39,16 @@ const findChecker = {
   },
 }
 
+/** Writes the version into the bridge, so that its files work wherever they lie: package.json need not be near them. */
+const knowVersion = {
+  name: 'version',
+  setup({ onLoad }) {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+    const contents = `export const versionOfBridge = () => ${JSON.stringify(version)}`
+    onLoad({ filter: /src[\\/]version\.ts$/ }, () => ({ contents }))
+  },
+}
+
 /** Large packages that some configurations never use, by the file of .ci/chunks that contains them. */
 const groups = Object.fromEntries(
   readdirSync('.ci/chunks').map((file) => {
@@ -168,6 +178,7 @@ const { metafile } = await build({
     late,
     embedPage,
     findChecker,
+    knowVersion,
     // Scanners find files of this name in images and packages, though no package.json of what is bundled is there.
     cyclonedxEsbuildPlugin({
       outputFile: 'sbom.cdx.json',

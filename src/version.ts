@@ -1,4 +1,4 @@
-/** The version of the bridge, from package.json, which is one folder above this file and above the built files. */
+/** The version of the bridge: of the sources, that of their package.json. The build writes it into the program. */
 import { readFileSync } from 'node:fs'
 
 export function versionOfBridge(): string {

@@ -1,5 +1,5 @@
 /** What the published program needs to start. */
-import { copyFileSync, mkdirSync, readdirSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import nodeModule from 'node:module'
 import { join } from 'node:path'
 import { env, execPath } from 'node:process'
@@ -21,14 +21,21 @@ const INITIALIZE = {
 /** While coverage is measured, dist/main.js starts the sources, which need all their files. */
 const skip = env['NODE_V8_COVERAGE'] ? 'coverage is measured' : false
 
-/** A copy of the published program with these files of dist only. */
+/** A copy of the published program with these files of dist only, in a folder where nothing else is. */
 function copied(t: Test, ...names: string[]): string {
   const folder = temporaryFolder(t)
-  mkdirSync(join(folder, 'dist'))
-  copyFileSync(join(root, 'package.json'), join(folder, 'package.json'))
-  for (const name of names) copyFileSync(join(root, 'dist', name), join(folder, 'dist', name))
-  return join(folder, 'dist/main.js')
+  for (const name of names) copyFileSync(join(root, 'dist', name), join(folder, name))
+  // Without a package.json, this name says that it is an ES module.
+  renameSync(join(folder, 'main.js'), join(folder, 'main.mjs'))
+  return join(folder, 'main.mjs')
 }
+
+t.test('the program knows its version where no package.json is', { skip }, async (t) => {
+  const { ended, stdout, stderr } = startProgram(t, ['--version'], {}, [execPath, copied(t, 'main.js', 'bridge.cjs')])
+  t.equal(await ended, 0, stderr())
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  t.equal(stdout(), `${version}\n`)
+})
 
 t.test('a bridge between pipes reads none of the files with large packages', { skip }, async (t) => {
   const main = copied(t, 'main.js', 'bridge.cjs')
