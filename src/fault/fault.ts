@@ -45,9 +45,9 @@ export const faults = {
    */
   invalidState: { code: -32602, status: 200, blame: 'caller', reason: 'invalid_request_state' },
   /** No such type of events, or no such subscription to one, for this caller (SEP-3415, error codes). */
-  noSuchEvent: { code: -32011, status: 200, blame: 'caller' },
+  noSuchEvent: { code: -32023, status: 200, blame: 'caller' },
   /** Events must not be sent to the address that the client gave. Nothing was sent to the server. */
-  callbackRefused: { code: -32012, status: 200, blame: 'caller', reason: 'callback_refused' },
+  callbackRefused: { code: -32024, status: 200, blame: 'caller', reason: 'callback_refused' },
   methodNotFound: { code: -32601, status: 404, blame: 'caller' },
   headerMismatch: { code: -32020, status: 400, blame: 'caller' },
   missingCapability: { code: -32021, status: 400, blame: 'caller' },

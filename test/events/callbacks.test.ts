@@ -30,7 +30,7 @@ t.test('without a list, no callback is allowed and none is offered', async (t) =
   const { url, server, subscribe } = await start(t)
   t.match(await subscribe(`${HOOKS}/1`), {
     error: {
-      code: -32012,
+      code: -32024,
       message: /the operator lists them in "events.callbacks"/,
       data: { reason: 'callback_refused' },
     },
@@ -84,7 +84,7 @@ t.test('no other callback reaches the server, in any spelling', async (t) => {
     'https://localhost',
   ]
   const { server, subscribe } = await start(t, [HOOKS, ...listed, ...here, 'https://[::ffff:7f00:1]'])
-  for (const url of REFUSED) t.match(await subscribe(url), { error: { code: -32012 } }, url)
+  for (const url of REFUSED) t.match(await subscribe(url), { error: { code: -32024 } }, url)
   for (const url of MALFORMED) t.match(await subscribe(url), { error: { code: -32602 } }, JSON.stringify(url))
   t.same(server.asked, [])
 })

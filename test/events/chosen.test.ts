@@ -36,7 +36,7 @@ t.test('a choice hides types of events, which are then unknown in all methods an
   t.match(await discovered(url), EVENTS)
   for (const method of USES)
     for (const name of ['mail.secret', 'MAIL.received', 'mail.received ', 'deploy.done', ''])
-      t.match((await call(url, method, { name })).message, { error: { code: -32011, data: { kind: 'event' } } }, name)
+      t.match((await call(url, method, { name })).message, { error: { code: -32023, data: { kind: 'event' } } }, name)
   t.match((await call(url, 'events/poll', {})).message, { error: { code: -32602 } })
   t.match((await call(url, 'events/poll', { name: 'mail.received' })).message, { result: { cursor: 'one-2' } })
   t.ok(server.asked.every(({ method, name }) => method === 'events/list' || name === 'mail.received'))
@@ -62,7 +62,7 @@ t.test('a type of events needs the scopes of its rows, and without a row those o
   const before = server.asked.filter(({ method }) => method !== 'events/list').length
   for (const method of USES)
     for (const name of ['mail.secret', 'MAIL.RECEIVED', 'deploy.done'])
-      t.match((await call(url, method, { name }, as('bob'))).message, { error: { code: -32011 } }, `${method} ${name}`)
+      t.match((await call(url, method, { name }, as('bob'))).message, { error: { code: -32023 } }, `${method} ${name}`)
   t.notMatch(await discovered(url, as('carol')), /events/)
   t.match((await call(url, 'events/list', {}, as('carol'))).message, {
     error: { data: { reason: 'insufficient_scope' } },

@@ -42,7 +42,7 @@ t.test('a group offers the events of its servers under names with prefixes', asy
     t.match(server.asked.at(-1), { method: 'events/poll', name: 'mail.received' })
   }
   for (const name of ['mail.received', 'other__mail.received', 'mail__nothing'])
-    t.match((await call(url, 'events/poll', { name }, ALICE)).message, { error: { code: -32011 } }, name)
+    t.match((await call(url, 'events/poll', { name }, ALICE)).message, { error: { code: -32023 } }, name)
 })
 
 t.test('without prefixes, a name belongs to the first server that lists it', async (t) => {

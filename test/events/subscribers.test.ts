@@ -15,8 +15,8 @@ type Json = Record<string, unknown>
 
 const TOKENS = { alice: 'alice-0123456789abcdef', bob: 'bob-0123456789abcdefgh' }
 const HOOK = 'https://93.184.216.34/hook'
-const UNKNOWN = { error: { code: -32011, data: { kind: 'subscription' } } }
-const REFUSED = { error: { code: -32012, data: { reason: 'callback_refused' } } }
+const UNKNOWN = { error: { code: -32023, data: { kind: 'subscription' } } }
+const REFUSED = { error: { code: -32024, data: { reason: 'callback_refused' } } }
 
 /** The settings that make bridges replicas of each other. */
 async function sharedBy(t: Test): Promise<Json> {
@@ -72,7 +72,7 @@ for (const [what, count, alices, bobs] of WAYS)
 
 t.test('a subscription that the server refuses stays free', async (t) => {
   const { ask } = await start(t, 1)
-  t.match(await ask(0, 'alice', 'events/subscribe', { name: 'nothing' }), { error: { code: -32011 } })
+  t.match(await ask(0, 'alice', 'events/subscribe', { name: 'nothing' }), { error: { code: -32023 } })
   t.match(await ask(0, 'alice', 'events/unsubscribe', { name: 'nothing' }), UNKNOWN)
 })
 

@@ -6,7 +6,7 @@ t.test('every row follows the specification and the conventions of the bridge', 
   // -32042: revision 2025-11-25, for a URL that a person has to open.
   const defined = [-32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022, -32042]
   // SEP-3415, of the extension for events.
-  const ofEvents: Partial<Record<string, number>> = { noSuchEvent: -32011, callbackRefused: -32012 }
+  const ofEvents: Partial<Record<string, number>> = { noSuchEvent: -32023, callbackRefused: -32024 }
   for (const [name, row] of Object.entries(faults)) {
     t.ok(defined.includes(row.code) || row.code === ofEvents[name], `${name} has a code that the specification defines`)
     if (row.blame === 'caller') t.ok(row.status < 500, `${name} is the caller's mistake, and no 5xx`)

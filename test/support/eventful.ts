@@ -104,7 +104,7 @@ export async function startEventful(t: Test, { label = 'one', types = TYPES } = 
       asked.push({ method, ...given })
       const type = types.find(({ name }) => name === params['name'])
       if (method !== 'events/list' && !type)
-        return send({ error: { code: -32011, message: 'NotFound', data: { kind: 'event' } } })
+        return send({ error: { code: -32023, message: 'NotFound', data: { kind: 'event' } } })
       if (method === 'events/stream') {
         stream(id, params['name'], response)
         return true
@@ -112,7 +112,7 @@ export async function startEventful(t: Test, { label = 'one', types = TYPES } = 
       try {
         return send({ result: { resultType: 'complete', ...answers[method]?.(params) } })
       } catch {
-        return send({ error: { code: -32011, message: 'NotFound', data: { kind: 'subscription' } } })
+        return send({ error: { code: -32023, message: 'NotFound', data: { kind: 'subscription' } } })
       }
     },
   })
