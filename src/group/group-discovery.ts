@@ -8,7 +8,15 @@ import { type Asking, unaddressed } from './asking.js'
 import type { KeptLists } from './kept-lists.js'
 import type { Listings } from './listings.js'
 import { activeIn, type GroupPlan } from './member.js'
-import { type DiscoverAnswer, joinedDiscovery, joinedInstructions, joinedMeta, leastHint, offersIn } from './merge.js'
+import {
+  type DiscoverAnswer,
+  joinedDiscovery,
+  joinedInstructions,
+  joinedMeta,
+  leastHint,
+  offersEventsIn,
+  offersIn,
+} from './merge.js'
 import { checkRequired, unavailable } from './missing.js'
 import { HOW_TO_SEARCH } from './search-tools.js'
 import type { Sleepers } from './sleepers.js'
@@ -74,7 +82,20 @@ export class GroupDiscovery {
   offered(call: Call, lists: readonly ChangingList[]): readonly ChangingList[] {
     const described = this.#known(call)
     if (described?.length !== this.#options.plan().members.length) return lists
-    return lists.filter(({ capability }) => described.some((one) => offersIn(one, capability)))
+    return lists.filter((list) =>
+      described.some((one) => ('capability' in list ? offersIn(one, list.capability) : offersEventsIn(one))),
+    )
+  }
+
+  /** Whether no server has events. A server that is missing may have some. */
+  async lacksEvents(call: Call): Promise<boolean> {
+    const who = whoOf(call)
+    const likely = activeIn(this.#options.plan()).flatMap(
+      (member) => this.#options.listings.likelyDiscovered(who, member) ?? [],
+    )
+    if (likely.some((result) => offersEventsIn({ result }))) return false
+    const described = await this.describe(call)
+    return described.length === this.#options.plan().members.length && !described.some(offersEventsIn)
   }
 
   async #ask(call: Call) {

@@ -14,7 +14,7 @@ import type { ListStore } from '../ports/list-store.js'
 import { NAMELESS } from '../protocol/account.js'
 import { askedBy } from '../protocol/asked-client.js'
 import type { AskedClient, Call, Final, Handler, Notice, RpcError, Told } from '../protocol/call.js'
-import { LISTEN, methodTraits } from '../protocol/methods.js'
+import { isOfEvents, LISTEN, methodTraits } from '../protocol/methods.js'
 import type { LegacyRoute, Upstream } from '../protocol/upstream.js'
 import { edit, type Json, OWN, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { ECHOED, printable, publicAddress } from '../texts/printable.js'
@@ -134,6 +134,8 @@ export class Group implements Upstream {
   readonly withoutSearch: Handler = async (call) => {
     const { method } = call
     if (method === 'server/discover') return this.#discovery.answer(call)
+    if (isOfEvents(method) && (await this.#discovery.lacksEvents(call)))
+      throw new Fault('methodNotFound', `Method not found: no server of the group has ${method}`)
     if (GROUP_LISTS.has(method)) return this.#lists.page(call)
     if (method === LISTEN) return this.#listen(call)
     const target = this.#targets.of(call)

@@ -2,9 +2,21 @@
 import { foreignExtensions, foreignIn, hasForeign, KNOWN_EXTENSIONS } from '../protocol/announced.js'
 import type { CacheHint } from '../protocol/call.js'
 import { MODERN } from '../protocol/eras.js'
-import { RELATED_TASK, withoutOwnKeys } from '../protocol/meta.js'
+import { EVENTS_EXTENSION, RELATED_TASK, withoutOwnKeys } from '../protocol/meta.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
-import { EMPTY, edit, type Json, keys, OWN, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
+import {
+  EMPTY,
+  edit,
+  type Json,
+  keys,
+  OWN,
+  objectIn,
+  type Payload,
+  parseObject,
+  raw,
+  value,
+  write,
+} from '../rpc/splice.js'
 
 /** The answer of a server to `server/discover`. */
 export interface DiscoverAnswer {
@@ -12,6 +24,9 @@ export interface DiscoverAnswer {
   prefix: string
   result: Payload
 }
+
+/** Every list of a group can change, because servers are added and removed. */
+const LIST_CHANGES: Json = '{"listChanged":true}'
 
 /** Server capabilities other than extensions. */
 const PLAIN = ['completions', 'logging'] as const
@@ -49,14 +64,13 @@ export function joinedCapabilities(
   for (const { capability } of CHANGING_LISTS) {
     const given = offered.flatMap((one) => objectIn(one, capability) ?? [])
     if (given.length === 0 && isComplete && !(hasTools && capability === 'tools')) continue
-    // Every list can change, because servers are added and removed.
     const subscribes =
       capability === 'resources' && (!isComplete || given.some((one) => value(one, 'subscribe') === true))
-    all[capability] = subscribes ? '{"listChanged":true,"subscribe":true}' : '{"listChanged":true}'
+    all[capability] = subscribes ? '{"listChanged":true,"subscribe":true}' : LIST_CHANGES
   }
   for (const name of PLAIN) if (!isComplete || offered.some((one) => objectIn(one, name))) all[name] = '{}'
-  // Changes of this list are not reported in a group.
-  if (offered.some((one) => objectIn(one, 'events'))) all['events'] = '{}'
+  // Some clients look for events here, as drafts of the extension have it.
+  if (offered.some((one) => objectIn(one, 'events'))) all['events'] = LIST_CHANGES
   const extensions = joinedSettings(
     offered.flatMap((one) => objectIn(one, 'extensions') ?? []),
     KNOWN_EXTENSIONS,
@@ -85,6 +99,7 @@ function joinedSettings(all: readonly Payload[], named: ReadonlySet<string>): Pa
   const joined: Record<string, Json> = {}
   for (const name of named) {
     const settings = all.flatMap((one) => objectIn(one, name) ?? [])
+    if (name === EVENTS_EXTENSION && settings.length > 0) settings.push(parseObject(LIST_CHANGES))
     const [only, ...others] = settings.map(write)
     if (only === undefined) continue
     joined[name] =
@@ -171,6 +186,15 @@ export function joinedDiscovery(
 export function offersIn({ result }: Pick<DiscoverAnswer, 'result'>, capability: string): boolean {
   const capabilities = objectIn(result, 'capabilities')
   return capabilities !== undefined && objectIn(capabilities, capability) !== undefined
+}
+
+/** Whether a server's answer declares events. */
+export function offersEventsIn({ result }: Pick<DiscoverAnswer, 'result'>): boolean {
+  const capabilities = objectIn(result, 'capabilities')
+  if (!capabilities) return false
+  const extensions = objectIn(capabilities, 'extensions')
+  // Drafts of the extension have a capability of their own.
+  return objectIn(extensions ?? EMPTY, EVENTS_EXTENSION) !== undefined || objectIn(capabilities, 'events') !== undefined
 }
 
 /** Keys that say nothing about a list. Some clients check their values, and refuse the whole list because of them. */

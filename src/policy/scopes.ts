@@ -11,7 +11,8 @@
 import { Fault } from '../fault/fault.js'
 import { withoutEvents, withoutForeign } from '../protocol/announced.js'
 import { type Call, canGet, type Final, type Grant, type Handler, type Policy, type Sender } from '../protocol/call.js'
-import { CALL_TOOL, EVENT_LIST, isOfClients, isOfEvents } from '../protocol/methods.js'
+import { CALL_TOOL, EVENT_LIST, isOfClients, isOfEvents, LISTEN } from '../protocol/methods.js'
+import { withoutEventTypes } from '../protocol/subscriptions.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import type { ChosenList } from './choice/listed.js'
@@ -119,18 +120,19 @@ export function scopes({ required, scopesOf, hides, listed, events }: ScopesOpti
       if (method === CALL_TOOL) return (await toolRefusal(call, next)) ?? next(call)
       if (isOfEvents(method)) return (await eventRefusal(call, next)) ?? eventsFor(call, await next(call))
       if (!isOfClients(method)) return refusal(call, method, required.all()) ?? next(call)
+      const isHidden = (needed: readonly string[]) => isUnavailable(lacked(needed, call), grant)
+      if (method === LISTEN && forSomeEvents().every(isHidden)) return next(withoutEventTypes(call))
       const last = await next(call)
       if (last.kind !== 'result' || (canGetAll(grant) && !hides)) return last
       if (method === 'server/discover') {
-        const isHidden = (needed: readonly string[]) => isUnavailable(lacked(needed, call), grant)
         const known = isHidden(required.all()) ? withoutForeign(last.result) : last.result
         const result = forSomeEvents().every(isHidden) ? withoutEvents(known) : known
         return result === last.result ? last : { ...last, result }
       }
       if (method !== 'tools/list') return last
-      const isHidden = (tool: Payload, name: string) =>
-        isUnavailable(lacked(required.of(name, { isReadOnly: isReadOnly(tool) }), call), grant)
-      return { ...last, result: without(last.result, 'tools', isHidden) }
+      const isHiddenTool = (tool: Payload, name: string) =>
+        isHidden(required.of(name, { isReadOnly: isReadOnly(tool) }))
+      return { ...last, result: without(last.result, 'tools', isHiddenTool) }
     }
 
   /** The answer to a call of events as its caller may see it. */

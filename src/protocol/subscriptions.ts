@@ -5,6 +5,7 @@ import { MAX_ADDRESS, MAX_ADDRESSES } from '../limits/constants.js'
 import {
   EMPTY,
   edit,
+  has,
   type Json,
   OWN,
   objectIn,
@@ -25,14 +26,20 @@ export const CHANGING_LISTS = [
   { capability: 'resources', filter: 'resourcesListChanged', method: 'notifications/resources/list_changed' },
 ] as const
 
-export type ChangingList = (typeof CHANGING_LISTS)[number]
+/** The list of types of events, which an extension offers. */
+const EVENT_TYPES = { filter: 'eventsListChanged', method: 'notifications/events/list_changed' } as const
+
+export type ChangingList = (typeof CHANGING_LISTS)[number] | typeof EVENT_TYPES
+
+/** All lists whose changes a subscription may name. */
+const SUBSCRIBED_LISTS: readonly ChangingList[] = [...CHANGING_LISTS, EVENT_TYPES]
 
 /** The notification for a changed resource. */
 export const UPDATED = 'notifications/resources/updated'
 /** The first notification of a subscription: the part of it that the server accepts. */
 export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
 
-const LIST_CHANGED: ReadonlySet<string> = new Set(CHANGING_LISTS.map(({ method }) => method))
+const LIST_CHANGED: ReadonlySet<string> = new Set(SUBSCRIBED_LISTS.map(({ method }) => method))
 
 /** A notification of a change. */
 type Change = Pick<Told, 'method' | 'params'>
@@ -78,7 +85,7 @@ export function includesAll(filter: SubscriptionFilter, other: SubscriptionFilte
   })
 }
 
-/** What a server offers to report, by its capabilities. */
+/** What a server of the legacy era offers to report, by its capabilities. That era has no events. */
 export function changesIn(capabilities: Payload): { lists: readonly ChangingList[]; subscribes: boolean } {
   const declares = (capability: string, what: string) => {
     const offered = objectIn(capabilities, capability)
@@ -110,6 +117,16 @@ export function checkFilter(params: Payload): void {
     const named = filter && value(filter, key)
     if (Array.isArray(named)) checkAddresses(named)
   }
+}
+
+/** A subscription of a caller to whom events do not exist. */
+export function withoutEventTypes(call: Call): Call {
+  const { params } = call
+  const filter = objectIn(params, 'notifications')
+  const tell = (told: Told) => (told.method === EVENT_TYPES.method ? undefined : call.tell(told))
+  if (!filter || !has(filter, EVENT_TYPES.filter)) return { ...call, tell }
+  const others = edit(filter, { [EVENT_TYPES.filter]: undefined })
+  return { ...call, params: edit(params, { notifications: others }), tell }
 }
 
 /** Whether an update of `uri` concerns a subscription to `other`: it is the same resource or lies below it. */
@@ -149,7 +166,7 @@ export function filterIn(params: Payload): SubscriptionFilter {
 }
 
 function listsIn(filter: Payload): readonly ChangingList[] {
-  return CHANGING_LISTS.filter((list) => value(filter, list.filter) === true)
+  return SUBSCRIBED_LISTS.filter((list) => value(filter, list.filter) === true)
 }
 
 function textsIn(filter: Payload, key: string): string[] {

@@ -26,12 +26,18 @@ export interface Eventful {
   asked: (Json & { method: string })[]
   /** Streams that are open. */
   streams: Set<ServerResponse>
+  /** The filters of subscriptions that came. */
+  filters: Json[]
+  /** Tells those that subscribed to it that the list of types has changed. */
+  changed(): void
 }
 
 /** Starts one. Cursors begin with `label`, which tells servers apart. */
 export async function startEventful(t: Test, { label = 'one', types = TYPES } = {}): Promise<Eventful> {
   const asked: Eventful['asked'] = []
   const streams = new Set<ServerResponse>()
+  const filters: Json[] = []
+  const told = new Map<ServerResponse, unknown>()
   const subscriptions = new Set<string>()
   const occurrence = (name: unknown) => ({
     eventId: `evt_${label}`,
@@ -67,17 +73,22 @@ export async function startEventful(t: Test, { label = 'one', types = TYPES } = 
   }
 
   function stream(id: unknown, name: unknown, response: ServerResponse) {
-    const _meta = { 'io.modelcontextprotocol/subscriptionId': id }
-    const tell = (what: string, params: Json) => {
-      const message = { jsonrpc: '2.0', method: `notifications/events/${what}`, params: { ...params, _meta } }
-      response.write(`data: ${JSON.stringify(message)}\n\n`)
-    }
+    const tell = (what: string, params: Json) => tellOf(response, id, `notifications/events/${what}`, params)
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     tell('active', { cursor: `${label}-1`, truncated: false })
     tell('event', { ...occurrence(name), cursor: `${label}-2` })
     tell('heartbeat', { cursor: `${label}-2` })
     streams.add(response)
     response.on('close', () => streams.delete(response))
+  }
+
+  function listen(id: unknown, filter: Json, response: ServerResponse) {
+    filters.push(filter)
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const notifications = filter['eventsListChanged'] === true ? { eventsListChanged: true } : {}
+    tellOf(response, id, 'notifications/subscriptions/acknowledged', { notifications })
+    told.set(response, id)
+    response.on('close', () => told.delete(response))
   }
 
   const { url } = await ModernHttp.start(t, {
@@ -88,7 +99,12 @@ export async function startEventful(t: Test, { label = 'one', types = TYPES } = 
         response.end(JSON.stringify({ jsonrpc: '2.0', id, ...body }))
         return true
       }
-      const capabilities = { tools: {}, events: {}, extensions: { [EVENTS]: {} } }
+      const settings = { listChanged: true }
+      const capabilities = { tools: {}, events: settings, extensions: { [EVENTS]: settings } }
+      if (method === 'subscriptions/listen') {
+        listen(id, params['notifications'] as Json, response)
+        return true
+      }
       if (method === 'server/discover')
         return send({
           result: {
@@ -116,7 +132,16 @@ export async function startEventful(t: Test, { label = 'one', types = TYPES } = 
       }
     },
   })
-  return { url, asked, streams }
+  const changed = () => {
+    for (const [response, id] of told) tellOf(response, id, 'notifications/events/list_changed', {})
+  }
+  return { url, asked, streams, filters, changed }
+}
+
+/** Sends a notification that belongs to a request. */
+function tellOf(response: ServerResponse, id: unknown, method: string, params: Json): void {
+  const _meta = { 'io.modelcontextprotocol/subscriptionId': id }
+  response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', method, params: { ...params, _meta } })}\n\n`)
 }
 
 /** The params of a subscription whose events go to an address. */

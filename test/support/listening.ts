@@ -42,7 +42,7 @@ export async function hears(stream: EventStream, count: number): Promise<ReturnT
   return told(stream)
 }
 
-export const changed = (list: 'tools' | 'prompts' | 'resources') => ({
+export const changed = (list: 'tools' | 'prompts' | 'resources' | 'events') => ({
   method: `notifications/${list}/list_changed`,
   params: undefined,
 })

@@ -12,8 +12,8 @@ import { MAX_LOGGED_NAME } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
 import { withoutEvents, withoutForeign } from '../../protocol/announced.js'
 import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
-import { CALL_TOOL, EVENT_LIST, EVENT_USES, LISTEN, methodTraits } from '../../protocol/methods.js'
-import { UPDATED } from '../../protocol/subscriptions.js'
+import { CALL_TOOL, EVENT_LIST, EVENT_USES, isOfEvents, LISTEN, methodTraits } from '../../protocol/methods.js'
+import { UPDATED, withoutEventTypes } from '../../protocol/subscriptions.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import { isUnambiguous, stringIn } from '../unambiguous.js'
@@ -74,12 +74,16 @@ export function choice({ tools, prompts, resources, events: given, ...shared }: 
   const shownTools = tools && new ChosenList({ ...shared, method: 'tools/list', see: toolsAsSeen(tools) })
   const shownPrompts =
     prompts && new ChosenList({ ...shared, method: 'prompts/list', see: namedAsSeen('prompts', prompts) })
-  const shownEvents = events && new ChosenList({ ...shared, method: EVENT_LIST, see: namedAsSeen('events', events) })
+  const hidesEvents = events?.allow?.length === 0
+  const shownEvents =
+    events && !hidesEvents && new ChosenList({ ...shared, method: EVENT_LIST, see: namedAsSeen('events', events) })
   const isShown = resources && addresses(resources)
   const pass: Answer = (call, next) => next(call)
   const answers: Readonly<Record<string, Answer>> = {
-    ...Object.fromEntries([...NAMELESS, ...NAMING].map((method) => [method, pass])),
-    'server/discover': discovering(events?.allow?.length === 0),
+    ...Object.fromEntries(
+      [...NAMELESS, ...NAMING].flatMap((method) => (hidesEvents && isOfEvents(method) ? [] : [[method, pass]])),
+    ),
+    'server/discover': discovering(hidesEvents),
     ...(shownTools && { 'tools/list': listing(shownTools), [CALL_TOOL]: using(shownTools, 'tool') }),
     ...(shownPrompts && { 'prompts/list': listing(shownPrompts), 'prompts/get': using(shownPrompts, 'prompt') }),
     ...(shownEvents && {
@@ -95,8 +99,8 @@ export function choice({ tools, prompts, resources, events: given, ...shared }: 
       'resources/unsubscribe': reading(isShown, pass),
       'skills/get': reading(isShown, pass),
       'resources/directory/read': reading(isShown, filtering('resources', isShown)),
-      [LISTEN]: listening(isShown),
     }),
+    [LISTEN]: listening({ isShown, hidesEvents }),
     'completion/complete': completing(shownPrompts, isShown),
   }
   return (next) =>
@@ -203,8 +207,14 @@ function completing(prompts: ChosenList<SeenItem> | undefined, isShown: IsShown 
   }
 }
 
+/** A subscription, without what is hidden. */
+function listening({ isShown, hidesEvents }: { isShown: IsShown | undefined; hidesEvents: boolean }): Answer {
+  const answer: Answer = isShown ? listeningTo(isShown) : (call, next) => next(call)
+  return hidesEvents ? (call, next) => answer(withoutEventTypes(call), next) : answer
+}
+
 /** A subscription, with hidden resources silently removed. */
-function listening(isShown: IsShown): Answer {
+function listeningTo(isShown: IsShown): Answer {
   const isUpdateShown = ({ method, params }: Told) => {
     const uri = method === UPDATED ? stringIn(params, 'uri') : undefined
     return method !== UPDATED || (uri !== undefined && isShown(uri))
