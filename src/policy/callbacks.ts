@@ -80,7 +80,8 @@ function isWithin(url: URL, place: URL): boolean {
   return url.pathname === folder || url.pathname.startsWith(`${folder}/`)
 }
 
-async function listWithoutWebhooks(call: Call, next: Handler): Promise<Final> {
+/** The types of events that a caller may use without an address. */
+export async function listWithoutWebhooks(call: Call, next: Handler): Promise<Final> {
   const last = await next(call)
   return last.kind === 'result' ? { ...last, result: withoutWebhooks(last.result) } : last
 }

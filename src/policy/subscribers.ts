@@ -1,16 +1,18 @@
 /**
  * Keeps the subscriptions of addresses to events apart. A server takes the callers of one account for one subscriber: who
  * knows the address, type and arguments of a subscription could end it, or replace its secret. So a subscription belongs to
- * the principal that made it; to others, it does not exist.
+ * the principal that made it; to others, it does not exist. Callers without a credential cannot be kept apart, so they get no
+ * events at an address (SEP-3415, subscription identity). Whoever uses this machine is one person.
  */
 
 import { digest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { tellsApart } from '../protocol/account.js'
-import type { Call, Final, Handler, Policy } from '../protocol/call.js'
-import { EVENT_SUBSCRIBE } from '../protocol/methods.js'
+import { ANONYMOUS, type Call, type Final, type Handler, type Policy } from '../protocol/call.js'
+import { EVENT_LIST, EVENT_SUBSCRIBE } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
 import { has, type Json, objectIn, type Payload, raw, stringUnder } from '../rpc/splice.js'
+import { listWithoutWebhooks } from './callbacks.js'
 import { isUnambiguous, stringIn } from './unambiguous.js'
 
 /** Remembers who has taken a name. */
@@ -88,7 +90,10 @@ export function subscribers({ server, owners, passthrough }: SubscribersOptions)
   }
   return (next) => (call) => {
     const use = Object.hasOwn(uses, call.method) ? uses[call.method] : undefined
-    return use && tellsApart(call.principal, passthrough) ? use(call, next) : next(call)
+    if (tellsApart(call.principal, passthrough)) return use ? use(call, next) : next(call)
+    if (call.principal !== ANONYMOUS) return next(call)
+    if (use) throw new Fault('callbackRefused', 'Events are sent to an address only for callers that sign in')
+    return call.method === EVENT_LIST ? listWithoutWebhooks(call, next) : next(call)
   }
 }
 

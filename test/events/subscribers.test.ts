@@ -1,7 +1,9 @@
 /** Subscriptions of addresses to events belong to the principal that made them, in one bridge and in replicas. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
+import { mcpBridge } from '../../src/embed/fastify.js'
 import { startBridge } from '../support/bridge.js'
 import { startBridgeProcess } from '../support/bridge-process.js'
 import { opened } from '../support/event-stream.js'
@@ -69,6 +71,25 @@ for (const [what, count, alices, bobs] of WAYS)
       t.match(await ask(bobs, 'bob', 'events/subscribe', { arguments: { a: 1, b: 2 } }), { result: {} }, 'free again')
     },
   )
+
+t.test('callers without a credential are one principal, so they get no events at an address', async (t) => {
+  const server = await startEventful(t)
+  const own = { url: server.url, events: { callbacks: ['https://93.184.216.34'] } }
+  const app = fastify()
+  app.register(mcpBridge, { prefix: '/mcp', mcpServers: { test: own } })
+  const origin = await app.listen({ host: '127.0.0.1', port: 0 })
+  t.teardown(() => app.close())
+  const ask = async (method: string, params: Json = webhook(HOOK)) =>
+    (await call(`${origin}/mcp`, method, params)).message
+  for (const method of ['events/subscribe', 'events/unsubscribe']) t.match(await ask(method), REFUSED, method)
+  t.same(server.asked, [])
+  const { events } = (await ask('events/list', {})).result as { events: Json[] }
+  t.same(
+    events.map(({ delivery }) => delivery),
+    [['poll', 'push'], ['poll']],
+  )
+  t.match(await ask('events/poll', { name: 'mail.received' }), { result: { cursor: 'one-2' } })
+})
 
 t.test('a subscription that the server refuses stays free', async (t) => {
   const { ask } = await start(t, 1)
