@@ -3,7 +3,7 @@
 import { Fault } from '../fault/fault.js'
 import type { Cancelled } from '../ports/outcome.js'
 import type { Told } from '../protocol/call.js'
-import { error as errorMessage, type Id } from '../rpc/message.js'
+import { type Batch, error as errorMessage, type Id } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { value } from '../rpc/splice.js'
 
@@ -14,6 +14,8 @@ export interface Frame {
     status: number
     /** Headers of the server's answer, of which some go on to the client. */
     headers?: Readonly<Record<string, string | string[] | undefined>> | undefined
+    /** The array in the server's answer that has it as it is sent. */
+    array?: Batch | undefined
     fault?: Fault
     /** Set if the client gave the request up, so that no answer is required. */
     cancelled?: Cancelled | undefined

@@ -2,13 +2,14 @@
 import { randomId } from '../crypto/seal.js'
 import { Fault, needsSignIn } from '../fault/fault.js'
 import { type Account, MAX_RETRIES } from '../protocol/account.js'
-import type { ReceivedOneWay } from '../protocol/call.js'
+import type { ReceivedOneWay, SentBatch } from '../protocol/call.js'
 import { type LegacyRevision, traits } from '../protocol/eras.js'
 import { uncovered } from '../protocol/input.js'
 import type {
   AboutAsked,
   AnsweredInitialize,
   LeftTunnel,
+  ReceivedBatch,
   SayTunnelled,
   Tunnel,
   TunnelListener,
@@ -55,6 +56,10 @@ export class SigningTunnel implements Tunnel {
 
   get revision(): LegacyRevision | undefined {
     return this.#tunnel.revision
+  }
+
+  batchOf(received: ReceivedBatch): SentBatch | undefined {
+    return this.#tunnel.batchOf?.(received)
   }
 
   ask(request: Request, signal: Signal, say: SayTunnelled, about?: AboutAsked): Promise<void> {

@@ -6,7 +6,7 @@
 
 import type { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
-import type { Id, RpcError } from '../rpc/message.js'
+import type { Batch, Id, RpcError } from '../rpc/message.js'
 import type { JsonSource, Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
@@ -279,12 +279,23 @@ export interface ReceivedNotice {
 /** A message of a legacy client over HTTP that gets no answer: a legacy server over HTTP gets its bytes, and its client what that says. */
 export interface ReceivedOneWay
   extends Pick<ReceivedNotice, 'bytes' | 'carried' | 'hear' | 'signal'>,
-    Pick<Call, 'credential'> {}
+    Pick<Call, 'credential'> {
+  /** The batch in which it goes on. */
+  batch?: SentBatch | undefined
+}
+
+/** A batch of a client on its way to the server: one array, as it came if nothing has edited or withheld a part of it. */
+export interface SentBatch {
+  /** It is known what of a request goes on, without an id of everything else: then the batch does not wait for it. */
+  decided(id?: Id): void
+}
 
 /** The head of an HTTP response. Names of headers are in lower case. */
 export interface ReceivedHead {
   status: number
   headers: Readonly<Record<string, string | string[] | undefined>>
+  /** The array that has the answer among others. */
+  array?: Batch | undefined
 }
 
 /** The log of one call. */

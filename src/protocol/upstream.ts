@@ -3,13 +3,13 @@
  * peers of the same era, the tunnel and the relay.
  */
 import type { Fault } from '../fault/fault.js'
-import type { Id, Request, Response, Sent } from '../rpc/message.js'
+import type { Batch, Id, Request, Response, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { UnreadResponse } from '../rpc/unread-response.js'
 import type { Signal } from '../time/hang-up.js'
 import type { Account } from './account.js'
-import type { AskedClient, Call, Handler, Notice, ReceivedOneWay, Sender, Told } from './call.js'
+import type { AskedClient, Call, Handler, Notice, ReceivedOneWay, Sender, SentBatch, Told } from './call.js'
 import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
@@ -95,6 +95,8 @@ export interface Tunnel {
   attach(listener: TunnelListener): void
   /** Over HTTP, messages keep the ids of the client and of the server. */
   readonly keepsIds?: boolean
+  /** Begins a batch for what is sent in it; undefined if the server gets single messages. */
+  batchOf?(received: ReceivedBatch): SentBatch | undefined
   /** What another replica needs to go on with the session; undefined if none can. */
   readonly left?: LeftTunnel | undefined
   /** Leaves the session to another replica: `close` does not end it any more. */
@@ -105,9 +107,17 @@ export interface Tunnel {
 }
 
 /** What belongs to a request of a client, beside its message. `carried` and `credential` are for servers over HTTP. */
-export interface AboutAsked extends Pick<Call, 'carried' | 'credential'> {
+export interface AboutAsked extends Pick<Call, 'carried' | 'credential'>, Pick<ReceivedOneWay, 'batch'> {
   /** The number of the call for the inspector. */
   call?: number | undefined
+}
+
+/** A batch as its client sent it, with the ids of its requests. */
+export interface ReceivedBatch {
+  principal: string
+  bytes: Uint8Array
+  message: Batch
+  ids: readonly Id[]
 }
 
 /** What another channel over HTTP needs to go on with a session at the server. */

@@ -42,6 +42,8 @@ export interface Response {
 interface ResponseHead {
   status: number
   headers: Readonly<Record<string, string | string[] | undefined>>
+  /** The array that has the response among others. */
+  array?: Batch | undefined
 }
 
 /** A result or an error: where it is in the text, and its members if it is an object. */

@@ -11,7 +11,7 @@ import type { Json } from '../rpc/splice.js'
 import type { UnreadResponse } from '../rpc/unread-response.js'
 import { within } from '../time/time.js'
 import { type LaneCall, ROOM, type Turn } from './lane.js'
-import { ChannelError, noMemoryForAnswer } from './transport/channel.js'
+import { type Channel, ChannelError, noMemoryForAnswer } from './transport/channel.js'
 import { Unread } from './unread.js'
 
 export type Arrival =
@@ -117,6 +117,12 @@ export class Exchange implements LaneCall {
   bytes: number | undefined
   /** The whole request as the client sent it, to be sent in place of its params. */
   unchanged: string | undefined
+  /** Sends it in an array, in place of the channel. */
+  within: Pick<Channel, 'sendMessage'> | undefined
+  /** The requests in its message, which is an array: they get what arrives for it. */
+  members: readonly Exchange[] | undefined
+  /** The exchange that it is a member of. */
+  batch: Exchange | undefined
   /** Headers of the client's request that go on with it, if the session is its own. */
   carried: Readonly<Record<string, string>> | undefined
   /** The client's own cancellation, which is on its way: the bridge sends none. */
@@ -243,6 +249,8 @@ export class Exchange implements LaneCall {
     if (arrival.kind === 'response') {
       this.answered = true
       if (this.turn) this.bytes = sizeOf(arrival)
+      const { batch } = this
+      if (batch?.members?.every(({ answered }) => answered)) batch.arrive(arrival)
       this.succeeded = 'unread' in arrival || arrival.outcome.kind === 'result'
     } else this.isServed = true
     this.#reader = undefined
@@ -284,6 +292,8 @@ export class Exchange implements LaneCall {
     if (this.#sent && !this.#failure) this.#peer.cancel(this, reason)
     this.fail(new ChannelError(reason))
     this.answered = true
+    const { batch } = this
+    if (batch?.members?.every(({ answered }) => answered)) batch.endExchange(reason)
   }
 
   #waiting(): Unread<Arrival> {

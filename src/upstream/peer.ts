@@ -81,6 +81,8 @@ export interface CallOptions {
 export interface NoticeOptions extends Omit<CallOptions, 'start' | 'id' | 'unchanged'> {
   /** The received message that is forwarded without edits. */
   origin?: MessageOrigin | undefined
+  /** Sends it in an array, in place of the channel. */
+  within?: Pick<Channel, 'sendMessage'> | undefined
   /** Who takes the messages in the answer of the server; only over HTTP. By default, they are the server's own. */
   heard?: Pick<ReceivedNotice, 'hear' | 'signal'> | undefined
 }
@@ -194,7 +196,7 @@ export class Peer implements Receiver, ExchangePeer {
   notify(
     method: string,
     params: Sent | Uint8Array,
-    { headers = this.headers, carried, account = this.account, call, origin, heard }: NoticeOptions = {},
+    { headers = this.headers, carried, account = this.account, call, origin, heard, within }: NoticeOptions = {},
   ): Promise<void> {
     const bytes = params instanceof Uint8Array ? params : undefined
     const text = params instanceof Uint8Array ? '' : notification(method, params)
@@ -204,7 +206,7 @@ export class Peer implements Receiver, ExchangePeer {
       this.#recorder.sent({ form: 'notification', method }, bytes ? textOfWire([bytes]) : text, call, sentWith)
     }
     const hearing = heard && this.#hearing(heard, call)
-    return this.channel.sendMessage({ text, bytes, headers, carried, account, heard: hearing })
+    return (within ?? this.channel).sendMessage({ text, bytes, headers, carried, account, heard: hearing })
   }
 
   /** Gives the messages in the answer to a notification to its client, and nothing else. */
@@ -247,7 +249,7 @@ export class Peer implements Receiver, ExchangePeer {
     form: 'result' | 'error',
     id: Id | undefined,
     bytes: Uint8Array,
-    { origin, heard, headers = this.headers, carried }: NoticeOptions,
+    { origin, heard, headers = this.headers, carried, within }: NoticeOptions,
   ): Promise<void> {
     const { account } = this
     if (id !== undefined) {
@@ -255,7 +257,7 @@ export class Peer implements Receiver, ExchangePeer {
       this.#recorder?.answered(form, id, textOfWire([bytes]), { origin, headers: { ...carried, ...headers } })
     }
     const hearing = heard && this.#hearing(heard, undefined)
-    return this.channel.sendMessage({ text: '', bytes, headers, carried, account, heard: hearing })
+    return (within ?? this.channel).sendMessage({ text: '', bytes, headers, carried, account, heard: hearing })
   }
 
   /** Notes that a request of the server is no longer open. */
@@ -271,8 +273,9 @@ export class Peer implements Receiver, ExchangePeer {
   ): void {
     if (this.end) return
     const { lanes } = this.channel
-    // Requests of the bridge itself are nobody's. A tunnel has a program of its own.
-    const takesTurn = exchange.principal !== NOBODY && (exchange.call || this.channel.transport !== 'stdio')
+    // Requests of the bridge itself are nobody's. A tunnel has a program of its own. An array takes a turn as a whole.
+    const takesTurn =
+      exchange.principal !== NOBODY && !exchange.within && (exchange.call || this.channel.transport !== 'stdio')
     if (lanes && takesTurn && !exchange.inLanes && !methodTraits(method).endless) {
       exchange.inLanes = true
       const go = () => this.sendRequest(exchange, method, params, headers)
@@ -311,7 +314,8 @@ export class Peer implements Receiver, ExchangePeer {
         { origin: exchange.origin ?? originOf(params), headers: own ? { ...own, ...all } : all },
         exchange.sentAt,
       )
-    this.channel
+    const sender = exchange.within ?? this.channel
+    sender
       .sendMessage({
         text,
         bytes,
@@ -351,7 +355,7 @@ export class Peer implements Receiver, ExchangePeer {
       this.#held?.delete(exchange)
       return
     }
-    if (this.channel.stateless) return this.channel.abandon(exchange.id)
+    if (this.channel.stateless || exchange.members) return this.channel.abandon(exchange.id)
     const params = `{"requestId":${exchange.wireId ?? exchange.id},"reason":${JSON.stringify(reason)}}`
     const told = exchange.cancellation ?? this.notify('notifications/cancelled', params, { call: exchange.number })
     told
@@ -442,13 +446,15 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /** Reads each element once, and no nested arrays, so that the work is linear in the received length. */
-  #takeAll({ source, elements }: Batch, stream: number | undefined, http: HttpHead | undefined): void {
+  #takeAll(batch: Batch, stream: number | undefined, http: HttpHead | undefined): void {
+    const { source, elements } = batch
     if (elements.length === 0 || elements.length > MAX_BATCH)
       return this.#skip('an empty array, or one of over 100 messages', source)
+    const head = http && { ...http, array: batch }
     for (const { start, end } of elements) {
       if (this.end) return
       const element = sourceOf(cut(source, start, end))
-      this.#route(element, parse(element), stream, http)
+      this.#route(element, parse(element), stream, head)
     }
   }
 
@@ -537,7 +543,7 @@ export class Peer implements Receiver, ExchangePeer {
 
   /** The exchange of a stream, if its request has the client's own id: what answers on the stream answers that. */
   #ofClientOn(stream: number | undefined): Exchange | undefined {
-    const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
+    const exchange = this.#on(stream)
     return exchange?.wireId === undefined ? undefined : exchange
   }
 
@@ -588,6 +594,7 @@ export class Peer implements Receiver, ExchangePeer {
         case 'response': {
           const id = message.id === undefined ? undefined : numberOf(message.id)
           const on = stream === undefined ? undefined : this.#exchanges.get(stream)
+          if (on?.members && this.#takeForMembers(on.members, message, http)) return
           let exchange = on?.wireId === undefined ? this.#exchanges.get(id ?? 0) : answered(on, message.id)
           // Its number is not its id.
           if (exchange !== on && exchange?.wireId !== undefined) exchange = undefined
@@ -607,10 +614,10 @@ export class Peer implements Receiver, ExchangePeer {
         case 'notification': {
           const { method, params } = message
           const on = stream === undefined || this.owner.ofSession?.(method) ? undefined : stream
-          const own = on !== undefined && this.#exchanges.get(on)?.wireId !== undefined
+          const own = this.#on(on)?.wireId !== undefined
           const hasToken = method === 'notifications/progress' && !own && !this.ofClient
           const by = hasToken ? progressOwner(params) : (on ?? listener(params))
-          const exchange = by === undefined ? undefined : this.#exchanges.get(by)
+          const exchange = this.#on(by)
           if (this.#recorder)
             this.#recorder.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
           if (by === undefined) return this.owner.notified(method, params)
@@ -620,7 +627,7 @@ export class Peer implements Receiver, ExchangePeer {
           return
         }
         case 'request': {
-          const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
+          const exchange = this.#on(stream)
           if (this.#recorder) this.#recorder.received(message, exchange?.number ?? this.owner.callOf?.(message), http)
           if (++this.#asked > MAX_SERVER_REQUESTS) {
             return this.respond(message.id, {
@@ -636,6 +643,25 @@ export class Peer implements Receiver, ExchangePeer {
       if (!(error instanceof SyntaxError)) throw error
       this.#takeInvalid(source, message, stream)
     }
+  }
+
+  /** The exchange that has a stream: of the requests in an array the first that waits. */
+  #on(stream: number | undefined): Exchange | undefined {
+    const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
+    return exchange?.members?.find(({ answered }) => !answered) ?? exchange
+  }
+
+  /**
+   * Takes an answer on the stream of an array: to the request that it names, or to all of them if it names none and is no part of
+   * an array. Returns whether it is for any.
+   */
+  #takeForMembers(members: readonly Exchange[], answer: Response, http: HttpHead | undefined): boolean {
+    const isForAll = answer.id === undefined && !http?.array
+    const meant = members.filter((member) => !member.answered && (isForAll || answered(member, answer.id)))
+    if (meant.length === 0) return false
+    this.#recorder?.received(answer, meant[0]?.number, http)
+    for (const member of meant) member.arrive({ ...answer, http })
+    return true
   }
 
   /** Notes that the client itself cancels its requests with this id. */
@@ -659,7 +685,7 @@ export class Peer implements Receiver, ExchangePeer {
     }
     // Over HTTP, a session is refused by an error without an id on the stream of the request.
     const on = stream === undefined ? undefined : this.#exchanges.get(stream)
-    if (on) return on
+    if (on) return on.members ? undefined : on
     if (this.channel.transport === 'http') return this.#first(message)
     const owner = this.#withoutId.owner(message, this.#exchanges.values(), this.#received - 1)
     if (owner) this.#warnOfRepair('an answer without the id of its request')

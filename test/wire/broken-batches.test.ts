@@ -48,25 +48,34 @@ function start(t: Test, breakOff: Break): Promise<LegacyHttp> {
 const callsAt = (server: LegacyHttp) => server.received.filter(({ body }) => body.includes('tools/call')).length
 const withoutIds = (messages: readonly Json[]) => messages.map(({ id: _id, ...message }) => message)
 
-for (const [how, breakOff] of Object.entries(WAYS))
-  t.test(`each call of a batch that breaks ${how} has the outcome of a single call`, async (t) => {
-    const server = await start(t, breakOff)
-    const { url } = await startBridge(t, { url: server.url })
-    const client = await LegacyClient.open(url, { revision: '2025-03-26' })
-    const single = await client.post(tool(1))
-    t.match(single.message, { error: { data: { outcome: 'unknown' } } })
-    t.equal(callsAt(server), 1)
-    const notice = { jsonrpc: '2.0', method: 'notifications/roots/list_changed' }
-    const batch = await client.post([tool('a'), notice, tool(9007199254740991)])
-    t.equal(batch.status, single.status)
-    const answers = batch.messages.flat() as Json[]
-    t.strictSame(
-      answers.map(({ id }) => id),
-      ['a', 9007199254740991],
-    )
-    t.strictSame(withoutIds(answers), withoutIds([single.message, single.message]))
-    t.equal(callsAt(server), 2, 'sent once')
-  })
+/** What looks at single calls. */
+const LOOKING: Record<string, object> = { nothing: {}, 'a choice of tools': { tools: { deny: ['hidden'] } } }
+const rows = Object.entries(LOOKING).flatMap(([what, entry]) =>
+  Object.entries(WAYS).map(([how, breakOff]) => ({ what, entry, how, breakOff })),
+)
+
+for (const { what, entry, how, breakOff } of rows)
+  t.test(
+    `each call of a batch that breaks ${how} has the outcome of a single call, with ${what} before it`,
+    async (t) => {
+      const server = await start(t, breakOff)
+      const { url } = await startBridge(t, { url: server.url, ...entry })
+      const client = await LegacyClient.open(url, { revision: '2025-03-26' })
+      const single = await client.post(tool(1))
+      t.match(single.message, { error: { data: { outcome: 'unknown' } } })
+      t.equal(callsAt(server), 1)
+      const notice = { jsonrpc: '2.0', method: 'notifications/roots/list_changed' }
+      const batch = await client.post([tool('a'), notice, tool(9007199254740991)])
+      t.equal(batch.status, single.status)
+      const answers = batch.messages.flat() as Json[]
+      t.strictSame(
+        answers.map(({ id }) => id),
+        ['a', 9007199254740991],
+      )
+      t.strictSame(withoutIds(answers), withoutIds([single.message, single.message]))
+      t.equal(callsAt(server), 2, 'sent once')
+    },
+  )
 
 t.test('calls of a batch that have been answered keep their answers', async (t) => {
   const server = await start(t, (response, ids) => {

@@ -6,16 +6,18 @@ import type { Memory } from '../../limits/memory.js'
 import { ANOTHER, OwnedByReplica } from '../../ports/replicas.js'
 import { textWithoutAbsent } from '../../protocol/absent.js'
 import { NAMELESS } from '../../protocol/account.js'
+import type { ReceivedOneWay } from '../../protocol/call.js'
 import { idToAnswer, isSilent, metaOf } from '../../protocol/classify.js'
 import { type Era, legacyRevision, looksModern, traits } from '../../protocol/eras.js'
 import { type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { withTraceHeaders } from '../../protocol/trace.js'
 import type { Tunnel, Upstream } from '../../protocol/upstream.js'
 import type { Id, Message, Notification, Request, Response } from '../../rpc/message.js'
-import { own } from '../../rpc/source.js'
+import { join, own, wireOf } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
+import { HangUp } from '../../time/hang-up.js'
 import { subject } from '../call-log.js'
-import { readBatch } from '../legacy/batch.js'
+import { readBatch, type SortedBatch } from '../legacy/batch.js'
 import { openSession } from '../legacy/open-session.js'
 import type { ClientSession, OpenOptions, SessionRecord, SessionSettings } from '../legacy/session.js'
 import { TranslatedSession } from '../legacy/translated-session.js'
@@ -65,6 +67,9 @@ export interface RequestAtEndpoint {
   /** Answers the request again if the relay returns it, because the server has changed its era. Undefined the second time. */
   again: (() => void) | undefined
 }
+
+/** What a message that gets no answer has in common with others of its request. */
+type Heard = Omit<ReceivedOneWay, 'bytes' | 'batch'>
 
 /** The bridge itself, before it was started again, in place of the replica that had a session. */
 const BEFORE = ''
@@ -134,9 +139,9 @@ export class SessionRequests {
       // The session ends with the bridge. With this error, the client opens another one, which a load balancer sends to
       // another replica.
       if (this.#options.sessions.draining && batch?.requests.length !== 0) this.#refuseOrLeave(session)
-      for (const other of batch?.others ?? []) session.client.take(other)?.catch(() => {})
-      const answering =
-        message.kind === 'request' ? session.answerPost(message, reply) : batch && session.answerAll(batch, reply)
+      const answering = batch
+        ? this.#takeAll(batch, session, { request, reply })
+        : session.answerPost(message as Request, reply)
       // A disconnected client has not cancelled its calls, so they keep their memory until they are answered.
       const reservation = request.reservation && takeOver(request)
       return reservation ? answering?.finally(() => reservation.end()) : answering
@@ -147,23 +152,50 @@ export class SessionRequests {
     return undefined
   }
 
-  /** Takes a message that gets no answer: its client gets what the server says to it, or 202. */
+  /** Takes the messages of a batch, which go on in one array if the server may have that. */
+  #takeAll(
+    batch: SortedBatch,
+    session: HttpSession,
+    at: Pick<RequestAtEndpoint, 'request' | 'reply'>,
+  ): Promise<void> | undefined {
+    const { requests, others, errors } = batch
+    const { client } = session
+    const sent = client.batchOf?.(batch, at.request.body as Uint8Array)
+    const takeOthers = (received?: Heard) => {
+      const taken = others.map((other, index) => {
+        // All of them get the same answer.
+        const hear = index === 0 && received ? received.hear : () => {}
+        return client.take(other, received && { ...received, hear, bytes: bytesOf(other), batch: sent })
+      })
+      sent?.decided()
+      return Promise.all(taken)
+    }
+    if (requests.length === 0 && errors.length === 0 && sent)
+      return this.#hear(at, client, (received) => takeOthers(received).then(() => {}))
+    takeOthers(sent && ({ hear: () => {}, signal: new HangUp(), ...carriedOf(at.request) } as Heard)).catch(() => {})
+    return session.answerAll(batch, at.reply, sent)
+  }
+
+  /** Takes a message that gets no answer. */
   #takeOneWay(
     message: Notification | Response,
-    session: HttpSession,
+    { client }: HttpSession,
+    at: Pick<RequestAtEndpoint, 'request' | 'reply'>,
+  ): Promise<void> | undefined {
+    const text = textWithoutAbsent(message)
+    const bytes = text === undefined ? (at.request.body as Uint8Array) : Buffer.from(text)
+    return this.#hear(at, client, (received) => client.take(message, { ...received, bytes }))
+  }
+
+  /** Answers what gets no answer: its client gets what the server says to it, or 202. */
+  #hear(
     { request, reply }: Pick<RequestAtEndpoint, 'request' | 'reply'>,
+    client: ClientSession,
+    take: (received: Heard) => Promise<void> | undefined,
   ): Promise<void> | undefined {
     const answer = new Answer(reply, undefined, { ...this.#options, commitAfter: undefined })
-    const text = textWithoutAbsent(message)
-    const bytes = text === undefined ? (request.body as Uint8Array) : Buffer.from(text)
-    const received = {
-      bytes,
-      carried: undefined,
-      hear: answer.hear,
-      signal: answer.abort,
-      ...(session.client.carries && carriedOf(request)),
-    }
-    const answering = session.client.take(message, received)
+    const heard = { hear: answer.hear, signal: answer.abort, carried: undefined }
+    const answering = take({ ...heard, ...(client.carries && carriedOf(request)) })
     if (answering) return answering.then(answer.end, (error: unknown) => answer.breakOff(ofNoCall(error)))
     answer.end()
     return undefined
@@ -293,6 +325,12 @@ export class SessionRequests {
       throw error
     }
   }
+}
+
+/** A message of a batch, as it is sent on. */
+function bytesOf(message: Notification | Response): Uint8Array {
+  const source = message.kind === 'response' ? message.outcome.source : message.source
+  return Buffer.from(textWithoutAbsent(message) ?? (source && join(wireOf(source))) ?? '')
 }
 
 /** The failure of a message that gets no answer: there is no call whose outcome is unknown. */

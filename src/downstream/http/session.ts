@@ -4,10 +4,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import { NAMELESS } from '../../protocol/account.js'
-import type { ReceivedOneWay } from '../../protocol/call.js'
+import type { ReceivedOneWay, SentBatch } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
 import type { Id, Request } from '../../rpc/message.js'
-import type { Wire } from '../../rpc/source.js'
+import { type Wire, wireOf } from '../../rpc/source.js'
 import { answerLost, type Frame } from '../frames.js'
 import { type SortedBatch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
@@ -24,6 +24,12 @@ interface HttpSessionOptions extends Pick<AnswerOptions, 'commitAfter' | 'memory
   log: Logger
   /** The era of the server, if it alone is served here; undefined if others are, too, or if it is not reached over HTTP. */
   speaks?: (() => Era | undefined) | undefined
+}
+
+/** The answer to a request of a batch. */
+interface Answered extends Pick<Frame, 'text' | 'last'> {
+  /** What the client gets if there is no memory for it. */
+  lost(): Wire
 }
 
 /** A session with its streams. */
@@ -117,9 +123,9 @@ export class HttpSession implements KeptSession {
    * Answers the requests of a batch: with one array if no other message is sent before and it is in time, otherwise with an
    * event stream.
    */
-  async answerAll({ requests, errors }: SortedBatch, reply: FastifyReply): Promise<void> {
+  async answerAll({ requests, errors }: SortedBatch, reply: FastifyReply, batch?: SentBatch): Promise<void> {
     const stream = this.#streamFor(reply)
-    const answers = errors.map((text) => ({ text, lost: () => text }))
+    const answers: Answered[] = errors.map((text) => ({ text, lost: () => text }))
     const { grant, ends } = reply.request
     const headers = this.#options.log.telemetry?.recorder && reply.request.headers
     const about = {
@@ -127,6 +133,7 @@ export class HttpSession implements KeptSession {
       headers,
       ends,
       grant: grant && { ...grant, inBand: true },
+      batch,
       ...(this.client.carries && carriedOf(reply.request)),
     }
     const answer = (request: Request) =>
@@ -134,7 +141,7 @@ export class HttpSession implements KeptSession {
         request,
         ({ text, last }) => {
           if (!last) return stream.open().push(text)
-          if (!last.cancelled) answers.push({ text, lost: () => answerLost(request.id) })
+          if (!last.cancelled) answers.push({ text, last, lost: () => answerLost(request.id) })
           return undefined
         },
         about,
@@ -147,11 +154,15 @@ export class HttpSession implements KeptSession {
     }
     stream.leaveStream(reply.raw.destroyed)
     if (isOpen) return
-    const texts = answers.map(({ text }) => text)
-    if (texts.length === 0) reply.code(202).send()
-    else if (reserveAnswer(reply, this.#options.memory, this.principal, together(texts)))
-      sendJson(reply, together(texts))
-    else sendJson(reply, together(answers.map(({ lost }) => lost())))
+    if (answers.length === 0) return void reply.code(202).send()
+    const said = saidAtOnce(answers)
+    const text = said?.text ?? together(answers.map(({ text }) => text))
+    if (said) reply.code(said.last.status)
+    if (said?.last.headers) carryBack(reply, said.last.headers)
+    const fault = answers.every(({ last }) => last?.fault) ? answers[0]?.last?.fault : undefined
+    if (fault) explainInBand(reply, fault, this.#options.refusing.passthrough)
+    const isLost = !reserveAnswer(reply, this.#options.memory, this.principal, text)
+    sendJson(reply, isLost ? together(answers.map(({ lost }) => lost())) : text)
   }
 
   /** Opens a stream for messages that belong to no request, or resumes one. Throws a Fault if it cannot. */
@@ -186,6 +197,17 @@ export class HttpSession implements KeptSession {
     else await stream.push(text, true, lost)
     this.#streams.forgetStream(stream)
   }
+}
+
+/** What the server has said to all of a batch in one text: an array of the answers, or one that refuses it. */
+function saidAtOnce(answers: readonly Answered[]): { text: Wire; last: NonNullable<Frame['last']> } | undefined {
+  const [{ text, last }] = answers as [Answered]
+  if (!last?.headers) return undefined
+  const { array, headers } = last
+  if (array && array.elements.length === answers.length && answers.every((one) => one.last?.array === array))
+    return { text: wireOf(array.source), last }
+  const isRefused = last.status >= 300 && answers.every((one) => one.last?.headers === headers)
+  return isRefused ? { text, last } : undefined
 }
 
 /** What goes on to the server beside a message of a session whose client has its own there. */

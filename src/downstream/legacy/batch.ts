@@ -2,10 +2,10 @@
 import { Fault } from '../../fault/fault.js'
 import { withoutAbsent } from '../../protocol/absent.js'
 import {
+  type Batch,
   error as errorMessage,
   idKey,
   MAX_BATCH,
-  type Message,
   type Notification,
   parseMessage,
   type Request,
@@ -19,29 +19,31 @@ export interface SortedBatch {
   others: (Notification | Response)[]
   /** Errors for elements that are invalid or have the id of another request. */
   errors: Wire[]
+  message: Batch
 }
 
 /** Parses the elements of a batch. Throws a Fault if the batch as a whole is invalid. */
-export function readBatch({ source, elements }: Message & { kind: 'batch' }): SortedBatch {
+export function readBatch(message: Batch): SortedBatch {
+  const { source, elements } = message
   if (elements.length === 0) throw new Fault('invalidRequest', 'An empty array is not a valid message')
   if (elements.length > MAX_BATCH)
     throw new Fault('invalidRequest', `Too many messages in the batch (at most ${MAX_BATCH})`)
-  const batch: SortedBatch = { requests: [], others: [], errors: [] }
+  const batch: SortedBatch = { requests: [], others: [], errors: [], message }
   const ids = new Set<string>()
   for (const { start, end } of elements) {
-    const message = withoutAbsent(parseMessage(sourceOf(cut(source, start, end))))
-    if (message.kind === 'request') {
-      if (message.method === 'initialize') throw new Fault('invalidRequest', 'initialize cannot be part of a batch')
-      if (ids.has(idKey(message.id)))
-        batch.errors.push(refusal('Duplicate id: another request of the batch has it', message))
-      else batch.requests.push(message)
-      ids.add(idKey(message.id))
-    } else if (message.kind === 'invalid') {
-      batch.errors.push(refusal(message.why, message))
-    } else if (message.kind === 'batch') {
+    const element = withoutAbsent(parseMessage(sourceOf(cut(source, start, end))))
+    if (element.kind === 'request') {
+      if (element.method === 'initialize') throw new Fault('invalidRequest', 'initialize cannot be part of a batch')
+      if (ids.has(idKey(element.id)))
+        batch.errors.push(refusal('Duplicate id: another request of the batch has it', element))
+      else batch.requests.push(element)
+      ids.add(idKey(element.id))
+    } else if (element.kind === 'invalid') {
+      batch.errors.push(refusal(element.why, element))
+    } else if (element.kind === 'batch') {
       batch.errors.push(refusal('A batch cannot contain another batch', { id: undefined }))
     } else {
-      batch.others.push(message)
+      batch.others.push(element)
     }
   }
   return batch

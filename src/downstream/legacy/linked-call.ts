@@ -3,7 +3,7 @@
  * only what is edited is written.
  */
 
-import type { Call, Caller, Final, Link, ReceivedHead, Tell, Told } from '../../protocol/call.js'
+import type { Call, Caller, Final, Link, ReceivedHead, SentBatch, Tell, Told } from '../../protocol/call.js'
 import { metaOf } from '../../protocol/classify.js'
 import type { Encoded, MessageOrigin } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
@@ -31,13 +31,14 @@ export class LinkedCall implements Link {
   readonly #tunnel: Tunnel
   readonly #record: CallLogEntry
   readonly #send: Send
+  readonly #batch: SentBatch | undefined
   /** The server has answered, or the request has failed. */
   isSettled = false
   /** The answer has been sent to the client. */
   isSent: () => void = () => {}
   #isOver = false
 
-  constructor(request: Request, caller: Caller, tunnel: Tunnel, record: CallLogEntry, send: Send) {
+  constructor(request: Request, caller: Caller, tunnel: Tunnel, record: CallLogEntry, send: Send, batch?: SentBatch) {
     const { method, params } = request
     const meta = metaOf(request)
     this.asked = { method, params: typeof params === 'string' ? EMPTY : params, meta, caller, answers: undefined }
@@ -45,6 +46,7 @@ export class LinkedCall implements Link {
     this.#tunnel = tunnel
     this.#record = record
     this.#send = send
+    this.#batch = batch
   }
 
   ask(call: Call): Promise<Final> {
@@ -70,7 +72,9 @@ export class LinkedCall implements Link {
         })
       }
       const { carried, credential } = call
-      const about = { carried, credential, call: isOwn ? this.#record.recorder?.number : undefined }
+      const about = isOwn
+        ? { carried, credential, call: this.#record.recorder?.number, batch: this.#batch }
+        : { carried, credential }
       this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, about).catch((error: unknown) => {
         this.isSettled ||= isOwn
         reject(error)

@@ -3,7 +3,7 @@
 import type { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
 import type { RecordedHeaders } from '../../ports/recorder.js'
-import type { Grant, Handler, ReceivedOneWay, Sender } from '../../protocol/call.js'
+import type { Grant, Handler, ReceivedOneWay, Sender, SentBatch } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { LogLevel } from '../../protocol/methods.js'
 import type { ReceivedTrace } from '../../protocol/trace.js'
@@ -14,6 +14,7 @@ import type { Json } from '../../rpc/splice.js'
 import type { Signal } from '../../time/hang-up.js'
 import type { Send } from '../frames.js'
 import type { Logger } from '../logger.js'
+import type { SortedBatch } from './batch.js'
 
 /** What another replica needs to continue a session. */
 export interface SessionRecord {
@@ -61,6 +62,8 @@ export interface ClientSession {
    * one, as that of `Tunnel.notify`.
    */
   take(message: Notification | Response, received?: ReceivedOneWay): Promise<void> | undefined
+  /** Begins a batch for what is sent in it; undefined if its messages are sent one by one. */
+  batchOf?(batch: SortedBatch, bytes: Uint8Array): SentBatch | undefined
   /** Whether a message belongs to a request in flight in this replica. */
   isFor?(message: Notification | Response): boolean
   /** The client can now receive messages that belong to no request. */
@@ -83,6 +86,8 @@ export interface AboutRequest {
   /** The headers that go on to the server, and the credential for it, in a session of the server itself over HTTP. */
   carried?: Readonly<Record<string, string>> | undefined
   credential?: string | undefined
+  /** The batch that it goes on in. */
+  batch?: SentBatch | undefined
   /** What the token of this request grants; another request may have opened the session. */
   grant?: Grant | undefined
   /** Aborts when that token ends. */

@@ -4,7 +4,7 @@
  */
 
 import type { SessionRecorder } from '../../ports/recorder.js'
-import type { Call, Caller, ReceivedOneWay } from '../../protocol/call.js'
+import type { Call, Caller, ReceivedOneWay, SentBatch } from '../../protocol/call.js'
 import { type LegacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
 import { legacyError } from '../../protocol/legacy-client.js'
 import { LEGACY_CLIENT_NOTIFICATIONS } from '../../protocol/methods.js'
@@ -18,6 +18,7 @@ import type { Frame, Send } from '../frames.js'
 import { tellSession } from '../logger.js'
 import { failureError } from '../outcome.js'
 import { endWith } from '../token-end.js'
+import type { SortedBatch } from './batch.js'
 import { InFlight } from './in-flight.js'
 import { LinkedCall } from './linked-call.js'
 import type { AboutRequest, ClientSession, OpenOptions, SessionPlace, SessionRecord } from './session.js'
@@ -115,7 +116,7 @@ export class TunnelSession implements ClientSession {
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const stop = ends && endWith(ends, controller)
-    const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send)
+    const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send, about.batch)
     this.#answering.add(call)
     try {
       let last: Frame
@@ -124,7 +125,7 @@ export class TunnelSession implements ClientSession {
         const reply = await upstream.handle(this.#callOf(request, call, controller, record, about))
         const { text, origin, http } = call.encoded(reply, this.revision)
         record.ended(reply, text, origin)
-        last = { text, last: { status: http?.status ?? 200, headers: http?.headers } }
+        last = { text, last: { status: 200, ...http } }
       } catch (error) {
         const failure = record.failureOf(error, controller, 'session')
         const text = errorMessage(id, legacyError(call.asked, failureError(failure), this.revision))
@@ -134,6 +135,7 @@ export class TunnelSession implements ClientSession {
       const held = send(last)
       if (held) await held
     } finally {
+      about.batch?.decided(id)
       // Only now, so that what the server has said since follows its answer.
       call.isSent()
       this.#answering.delete(call)
@@ -173,6 +175,11 @@ export class TunnelSession implements ClientSession {
       abort: (reason) => controller.abort(reason),
       log: record,
     }
+  }
+
+  batchOf({ requests, message }: SortedBatch, bytes: Uint8Array): SentBatch | undefined {
+    const { principal } = this.#options.sender
+    return this.#tunnel.batchOf?.({ principal, bytes, message, ids: requests.map(({ id }) => id) })
   }
 
   take(message: Notification | Response, received?: ReceivedOneWay): Promise<void> | undefined {

@@ -7,7 +7,7 @@ import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
 import type { Log } from '../../log/events.js'
 import { isShorter } from '../../protocol/absent.js'
-import type { ReceivedOneWay } from '../../protocol/call.js'
+import type { ReceivedOneWay, SentBatch } from '../../protocol/call.js'
 import { cancelledId } from '../../protocol/cancelled.js'
 import type { MessageOrigin } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
@@ -23,6 +23,7 @@ import type {
   AnsweredInitialize,
   DeliveryKind,
   LeftTunnel,
+  ReceivedBatch,
   SayTunnelled,
   Tunnel,
   TunnelListener,
@@ -59,6 +60,7 @@ import { ChannelError } from '../transport/channel.js'
 import { ClientTraces } from './client-traces.js'
 import { answeredWith, resultIn, sendOpening } from './handshake.js'
 import { OrderedDelivery } from './ordered-delivery.js'
+import { OutgoingBatch } from './outgoing-batch.js'
 
 export interface TunnelOptions {
   principal: string
@@ -238,6 +240,7 @@ export class DirectTunnel implements Tunnel, Owner {
       exchange.wireId = request.id
       exchange.unchanged = unchangedIn(request)
       exchange.carried = about.carried
+      if (about.batch instanceof OutgoingBatch) exchange.within = about.batch
       exchange.passesUnread = revise === undefined
     }
     const token = ofClient ? undefined : tokenOf(request.params)
@@ -254,6 +257,7 @@ export class DirectTunnel implements Tunnel, Owner {
         withToken(request.params, token === undefined ? undefined : String(exchange.id)),
         exchange.carried && credentialOf(about),
       )
+      about.batch?.decided(request.id)
       for (;;) {
         const arrival = await (isFirst
           ? this.#unlessLost(exchange.nextArrival(), request.method)
@@ -357,12 +361,15 @@ export class DirectTunnel implements Tunnel, Owner {
       this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered')
     })
     // Over HTTP, later messages use other connections and could overtake this one, so they wait for it.
-    if (begins)
-      this.begun = within(settled, OWN_WITHIN)
+    if (begins) {
+      const begun = within(settled, OWN_WITHIN)
         .then(() => this.#listen())
         .finally(() => {
           this.begun = undefined
         })
+      // In a batch it goes with them.
+      if (!heard?.batch) this.begun = begun
+    }
     return heard && delivered
   }
 
@@ -396,6 +403,10 @@ export class DirectTunnel implements Tunnel, Owner {
     }
     if (id !== undefined) this.#peer.answer(outcome.kind, id, join(responseMessage(id, response)), outcome.source)
     return undefined
+  }
+
+  batchOf(received: ReceivedBatch): SentBatch | undefined {
+    return this.keepsIds ? new OutgoingBatch(this.#peer, received) : undefined
   }
 
   attach(listener: TunnelListener): void {
@@ -534,8 +545,9 @@ export class DirectTunnel implements Tunnel, Owner {
 
 /** With what a client's own message is sent that gets no answer. */
 function passedWith(received: ReceivedOneWay): NoticeOptions {
-  const { carried } = received
-  return { heard: received, carried, ...(carried && { headers: credentialOf(received) }) }
+  const { carried, batch } = received
+  const within = batch instanceof OutgoingBatch ? batch : undefined
+  return { heard: received, carried, within, ...(carried && { headers: credentialOf(received) }) }
 }
 
 /** Whether a server offers a method, by its answer to `initialize`. */

@@ -7,6 +7,7 @@ import type { Memory } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
 import type { HttpRefusal } from '../../protocol/refusal.js'
 import type { ServerSession } from '../../protocol/upstream.js'
+import type { Batch } from '../../rpc/message.js'
 import type { Outline } from '../../rpc/outline.js'
 import type { Signal } from '../../time/hang-up.js'
 import type { Lanes } from '../lanes.js'
@@ -89,6 +90,8 @@ export interface Channel {
 export interface HttpHead {
   status: number
   headers: Readonly<Record<string, string | string[] | undefined>>
+  /** Set by the peer: the array in the answer that has a message. */
+  array?: Batch | undefined
 }
 
 export interface Receiver {
