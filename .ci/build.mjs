@@ -6,6 +6,7 @@
  * and modules of CommonJS run when they are first required, not before.
  */
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { builtinModules } from 'node:module'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { cyclonedxEsbuildPlugin } from '@cyclonedx/cyclonedx-esbuild'
 import { build } from 'esbuild'
@@ -34,7 +35,8 @@ const embedPage = {
 const findChecker = {
   name: 'checker',
   setup({ onLoad }) {
-    const contents = `export const CHECKER = new URL('./checker.cjs', import.meta.url)`
+    const contents = `import { pathToFileURL } from 'node:url'
+export const CHECKER = new URL('./checker.cjs', pathToFileURL(__filename))`
     onLoad({ filter: /inspect[\\/]check[\\/]file\.ts$/ }, () => ({ contents }))
   },
 }
@@ -83,28 +85,28 @@ const isReplyFrom = (file) => file.includes(join('@fastify', 'reply-from'))
 /** Modules of Node.js that take milliseconds to load, and that a start of a program behind the bridge does not need. */
 const LATE = ['crypto', 'http', 'http2', 'https', 'readline', 'readline/promises', 'tls', 'zlib']
 
-/** Makes the program load these modules when it first uses one of their exports. */
-const late = {
-  name: 'late',
-  setup({ onResolve, onLoad, onEnd }) {
-    const filter = new RegExp(`^(?:node:)?(?:${LATE.join('|')})$`)
-    onResolve({ filter }, ({ path, importer, namespace }) => {
-      if (
-        namespace === 'late' ||
-        !(importer.startsWith(resolve('src') + sep) || importer.includes(join('prom-client', 'lib')))
-      )
-        return { path, external: true }
-      return { path: path.replace('node:', ''), namespace: 'late' }
+/**
+ * Takes modules of Node.js without `require`, which a program that bundles the bridge into an ES module does not have. Those in LATE are
+ * loaded when one of their exports is first used.
+ */
+const ofNode = {
+  name: 'of-node',
+  setup({ onResolve, onLoad }) {
+    const filter = new RegExp(`^(?:node:.+|${builtinModules.join('|')})$`)
+    onResolve({ filter }, ({ path, importer }) => {
+      const name = path.replace(/^node:/, '')
+      const isLate =
+        LATE.includes(name) &&
+        (importer.startsWith(resolve('src') + sep) || importer.includes(join('prom-client', 'lib')))
+      return { path: name, namespace: isLate ? 'late' : 'of-node' }
     })
+    const taken = (name) => `process.getBuiltinModule('node:${name}')`
+    onLoad({ filter: /./, namespace: 'of-node' }, ({ path }) => ({ contents: `module.exports = ${taken(path)}` }))
     onLoad({ filter: /./, namespace: 'late' }, async ({ path }) => {
       const { default: _, ...exported } = await import(`node:${path}`)
       const names = JSON.stringify(Object.keys(exported))
-      const getter = `{ enumerable: true, get: () => (loaded ??= require('node:${path}'))[name] }`
+      const getter = `{ enumerable: true, get: () => (loaded ??= ${taken(path)})[name] }`
       return { contents: `let loaded\nfor (const name of ${names}) Object.defineProperty(exports, name, ${getter})` }
-    })
-    onEnd(({ metafile: { outputs } }) => {
-      for (const { inputs } of Object.values(outputs))
-        for (const name of Object.keys(inputs)) if (name.startsWith('late:')) delete inputs[name]
     })
   },
 }
@@ -112,15 +114,21 @@ const late = {
 /** Packages that are not used, because no route has a schema, a socket of WebSocket, or is called without a connection, and metrics are never pushed. */
 const unused = {
   name: 'unused',
-  setup({ onResolve, onLoad, onEnd }) {
+  setup({ onResolve, onLoad }) {
     const filter =
       /^(?:@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request|ws|\.\/lib\/pushgateway)$/
     onResolve({ filter }, ({ path }) => ({ path, namespace: 'unused' }))
     onLoad({ filter: /./, namespace: 'unused' }, () => ({ contents: '' }))
-    // Neither they nor the links between the files are components of the program.
+  },
+}
+
+/** What these plugins put in places of packages is no component of the program. */
+const components = {
+  name: 'components',
+  setup({ onEnd }) {
     onEnd(({ metafile: { outputs } }) => {
       for (const { inputs } of Object.values(outputs))
-        for (const name of Object.keys(inputs)) if (/^(?:unused|grouped):/.test(name)) delete inputs[name]
+        for (const name of Object.keys(inputs)) if (/^(?:unused|grouped|of-node|late):/.test(name)) delete inputs[name]
     })
   },
 }
@@ -150,6 +158,16 @@ const lean = {
       contents: UNDICI,
       resolveDir: dirname(path),
     }))
+    // Nobody who runs a program with the bridge in it can act on a warning that a part of undici is experimental.
+    onLoad(
+      { filter: /[\\/]undici[\\/]lib[\\/](?:interceptor[\\/]decompress|dispatcher[\\/]socks5-proxy-agent)\.js$/ },
+      ({ path }) => {
+        const text = readFileSync(path, 'utf8')
+        const contents = text.replace(/^let (\w*[wW]arningEmitted) = .*$/m, 'let $1 = true')
+        if (contents === text) throw new Error(`${path} warns in another way than before`)
+        return { contents, loader: 'js' }
+      },
+    )
   },
 }
 
@@ -169,13 +187,12 @@ const { metafile } = await build({
   logLevel: 'warning',
   // Its main file asks for its parts in a way that cannot be bundled.
   alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
-  define: { 'import.meta.url': 'address' },
-  banner: { js: "const address = require('node:url').pathToFileURL(__filename).href" },
   plugins: [
     inGroups,
     lean,
     unused,
-    late,
+    ofNode,
+    components,
     embedPage,
     findChecker,
     knowVersion,
@@ -203,14 +220,20 @@ for (const file of Object.keys(metafile.outputs).filter((path) => path.endsWith(
 writeFileSync(join(out, 'page.cjs'), `module.exports = { PAGE: ${JSON.stringify(page)} }\n`)
 copyFileSync('src/start.js', join(out, 'main.js'))
 
-/** What programs import, by the file of each entry of `exports`: Node.js would first look for the exports in the whole bundle. */
+/**
+ * What programs import, by the file of each entry of `exports`. Node.js looks for exports in the text of a module of CommonJS, and bundlers
+ * follow what it requires: so each entry is a small one, which reads the bridge when it is used.
+ */
 const ENTRIES = {
-  'index.js': 'export const { createBridge } = bundle',
-  'fastify.js': 'export default bundle.mcpBridge',
+  'index.cjs': "exports.createBridge = async (options) => require('./bridge.cjs').createBridge(options)",
+  'index.js': "export { createBridge } from './index.cjs'",
+  'fastify.cjs': `module.exports = async function mcpBridge(app, options) {
+  await require('./bridge.cjs').mcpBridge(app, options)
 }
-const TAKE_BUNDLE =
-  "import { createRequire } from 'node:module'\n\nconst bundle = createRequire(import.meta.url)('./bridge.cjs')\n"
-for (const [name, line] of Object.entries(ENTRIES)) writeFileSync(join(out, name), `${TAKE_BUNDLE}${line}\n`)
+module.exports.default = module.exports`,
+  'fastify.js': "export { default } from './fastify.cjs'",
+}
+for (const [name, text] of Object.entries(ENTRIES)) writeFileSync(join(out, name), `${text}\n`)
 
 // What an earlier build has left goes last, so that programs can be started from the folder meanwhile.
 const kept = new Set([

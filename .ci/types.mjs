@@ -1,14 +1,16 @@
 /**
  * Writes the types of what the package exports into dist/types: the declarations of src/embed/index.ts and src/embed/plugin.ts, and
- * of what they refer to, which are types alone.
+ * of what they refer to, which are types alone. Each is there for ES modules and once more for CommonJS, because TypeScript takes the
+ * ending of a declaration for that of its module.
  */
 import { spawnSync } from 'node:child_process'
-import { cpSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { chdir, execPath, exit } from 'node:process'
 import { fileURLToPath } from 'node:url'
 
 const DECLARATIONS = '.tap/declarations'
+const IMPORT = / from '(\.[^']+)\.js'/g
 const ENTRIES = ['embed/index.d.ts', 'embed/plugin.d.ts']
 
 chdir(fileURLToPath(new URL('..', import.meta.url)))
@@ -20,7 +22,13 @@ if (status !== 0) exit(1)
 
 const files = new Set(ENTRIES)
 for (const file of files)
-  for (const [, path] of readFileSync(join(DECLARATIONS, file), 'utf8').matchAll(/ from '(\.[^']+)\.js'/g))
+  for (const [, path] of readFileSync(join(DECLARATIONS, file), 'utf8').matchAll(IMPORT))
     files.add(`${join(dirname(file), path)}.d.ts`)
 rmSync('dist/types', { recursive: true, force: true })
-for (const file of files) cpSync(join(DECLARATIONS, file), join('dist/types', file))
+for (const file of files) {
+  const text = readFileSync(join(DECLARATIONS, file), 'utf8')
+  const target = join('dist/types', file)
+  mkdirSync(dirname(target), { recursive: true })
+  writeFileSync(target, text)
+  writeFileSync(target.replace(/ts$/, 'cts'), text.replaceAll(IMPORT, " from '$1.cjs'"))
+}
