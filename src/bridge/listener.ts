@@ -50,9 +50,13 @@ const OPTIONS = {
   maxHeaderSize: 16 * 1024,
 }
 
-/** Milliseconds without a new connection before the bridge stops accepting connections, and how often it waits that long. */
-const QUIET = 100
-const QUIET_ROUNDS = 10
+/**
+ * Milliseconds without a new connection and without an answer before the bridge stops accepting connections: who has just been answered
+ * may come back, and has to be told. Most milliseconds to wait for that, and between two looks.
+ */
+const QUIET = 500
+const MOST_QUIET = 1_000
+const QUIET_LOOK = 20
 /** Milliseconds for a TLS handshake. */
 const HANDSHAKE = 30_000
 /** Milliseconds between two checks of the certificate files. */
@@ -70,8 +74,8 @@ export class Listener {
   readonly #connections: Connections
   /** Whether every answer ends its connection. */
   #isLeaving = false
-  /** Number of accepted connections, since the start. */
-  #accepted = 0
+  /** When a client has last connected or been answered. */
+  #heard = Number.NEGATIVE_INFINITY
   /** Requests that wait for `stopAccepting`, at most one of each connection; undefined if none has to wait. */
   #held: (() => void)[] | undefined
 
@@ -117,18 +121,19 @@ export class Listener {
     this.#isLeaving = true
     for (const socket of this.#stalled.sockets) {
       const { _httpMessage: response } = socket as AnsweringSocket
-      if (response && !response.headersSent) response.shouldKeepAlive = false
+      if (response) this.#isLast(response)
     }
   }
 
   /**
-   * Stops accepting connections; open ones stay. The system resets connections that the bridge has not accepted yet. So
-   * requests wait for a moment first: clients that connect again after each answer do not connect in that time.
+   * Stops accepting connections; open ones stay. The system resets connections that the bridge has not accepted yet, and what
+   * publishes a port may reset later ones, too. So requests wait first while clients come: they are answered, and do not come again
+   * in that time.
    */
   async stopAccepting(): Promise<void> {
     const held: (() => void)[] = []
     this.#held = held
-    if (this.#accepted > 0) await this.#quiet()
+    await this.#quiet()
     // Not `close` of the HTTP server, which also closes idle connections.
     for (const server of this.#servers) NetServer.prototype.close.call(server)
     this.#held = undefined
@@ -170,7 +175,7 @@ export class Listener {
     const options = { ...OPTIONS, headersTimeout, requestTimeout }
     const server = secure ? this.#encrypted(options, answer) : createServer(options, answer)
     server.on(secure ? 'secureConnection' : 'connection', (socket: Socket) => {
-      this.#accepted++
+      this.#heard = performance.now()
       this.#stalled.watch(socket)
     })
     // The handler decides whether to ask for the rest of the request.
@@ -184,12 +189,11 @@ export class Listener {
     return server
   }
 
-  /** Waits until no client is connecting. */
+  /** Waits until no client is expected. */
   async #quiet(): Promise<void> {
-    let before = -1
-    for (let round = 0; this.#accepted !== before && round < QUIET_ROUNDS; round++) {
-      before = this.#accepted
-      await pause(QUIET)
+    const latest = performance.now() + MOST_QUIET
+    while (performance.now() < Math.min(latest, this.#heard + QUIET)) {
+      await pause(QUIET_LOOK)
       // If the event loop was blocked, the timer fires before pending connections are accepted.
       await new Promise((resolve) => setImmediate(resolve))
     }
@@ -198,9 +202,17 @@ export class Listener {
   readonly #answer = (request: IncomingMessage, response: ServerResponse): void => {
     if (!this.#connections.requestBegins(request.socket, response))
       return this.#refuseRequest(this.#tooMany(), request, response)
-    if (this.#isLeaving) response.shouldKeepAlive = false
+    if (this.#isLeaving) this.#isLast(response)
     if (this.#held) this.#held.push(() => this.front.routing(request, response))
     else this.front.routing(request, response)
+  }
+
+  /** An answer ends its connection, if its head has not been sent. */
+  #isLast(response: ServerResponse): void {
+    if (!response.headersSent) response.shouldKeepAlive = false
+    response.once('close', () => {
+      this.#heard = performance.now()
+    })
   }
 
   /** A server with TLS. When its certificate changes, open connections stay, and new ones use the new certificate. */

@@ -8,7 +8,7 @@ import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { call, post } from '../support/modern.js'
-import { keepCalling, type Lane, modern, question, session, sse, subscription } from '../support/restarted-lanes.js'
+import { RestartedCallers } from '../support/restarted-callers.js'
 
 const FIRST = 'http://127.0.0.1:8080/mcp'
 const SECOND = 'http://127.0.0.1:8081/mcp'
@@ -45,17 +45,6 @@ async function up(
   }
 }
 
-/** Callers of each kind, each of which nothing may be lost. The server of the demo relays sessions; the group has a program. */
-const LANES: readonly (readonly [name: string, lane: () => Lane])[] = [
-  ['calls of modern clients to the group', () => modern('/mcp', 'demo__echo')],
-  ['calls of modern clients to a program', () => modern('/modern/mcp', 'find_train', { to: 'Oslo' })],
-  ['sessions of legacy clients with the group', () => session('/mcp', 'demo__echo', { isPassedOn: false })],
-  ['sessions that are passed on', () => session('/demo/mcp', 'echo', { isPassedOn: true })],
-  ['clients over HTTP+SSE', () => sse('/demo/mcp', 'echo')],
-  ['subscriptions to the group', () => subscription('/mcp')],
-  ['questions in calls', () => question('/demo/mcp')],
-]
-
 t.test(
   'compose serves two replicas from nothing, and goes on while parts of it are away',
   { skip: noCompose, timeout: 1_200_000 },
@@ -82,33 +71,25 @@ t.test(
     })
 
     await t.test(`${RESTARTS} restarts of a replica lose nothing that a caller has begun`, async (t) => {
-      let over = false
-      let round = 0
-      const origins = [FIRST, SECOND].map((url) => new URL(url).origin) as [string, string]
-      const calling = LANES.map(([, lane]) =>
-        keepCalling(
-          origins,
-          () => round,
-          () => over,
-          lane(),
-        ),
-      )
-      for (; round < RESTARTS; round++) {
+      const callers = new RestartedCallers([new URL(FIRST).origin, new URL(SECOND).origin])
+      for (let round = 0; round < RESTARTS; round++) {
+        await callers.called()
         await compose('restart', 'bridge')
         await untilHealthy(container('bridge'))
+        callers.comeBack()
       }
-      over = true
+      await callers.end()
       let told = 0
-      for (const [i, counts] of (await Promise.all(calling)).entries()) {
-        const said = `${LANES[i]?.[0]}: ${JSON.stringify(Object.fromEntries(counts))}`
+      for (const [lane, counts] of callers.counts) {
+        const said = `${lane}: ${JSON.stringify(counts)}`
         t.comment(said)
         t.same(
-          [...counts.keys()].filter((outcome) => outcome.startsWith('broken')),
+          Object.keys(counts).filter((outcome) => outcome.startsWith('broken')),
           [],
           said,
         )
-        t.ok((counts.get('answered') ?? 0) > 0, said)
-        told += counts.get('told') ?? 0
+        t.ok((counts['answered'] ?? 0) > 0, said)
+        told += counts['told'] ?? 0
       }
       t.ok(told > 0, 'callers are told that the replica shuts down')
     })

@@ -1,11 +1,8 @@
-/**
- * Callers of every kind while replicas restart one after another, as behind a balancer: they go to the first replica, and to the second
- * one from when the first has said that it shuts down until it is back. What they get is counted.
- */
+/** What a caller does while replicas restart: a lane for each kind of caller, and what it gets of one call. */
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { type EventStream, openStream } from './events.js'
 import { pause, until } from './eventually.js'
-import { LegacyClient } from './legacy-client.js'
+import { BOTH, LegacyClient } from './legacy-client.js'
 import { ALL_LISTS, listen } from './listening.js'
 import { type Answer, envelope, headersFor, post } from './modern.js'
 import { SseClient } from './sse-client.js'
@@ -14,7 +11,7 @@ import { SseClient } from './sse-client.js'
 export type Outcome = 'answered' | 'told' | 'refused' | 'opened again' | `broken: ${string}`
 
 /** Where a caller is, and how it leaves. */
-interface Place {
+export interface Place {
   readonly origin: string
   leave(): void
 }
@@ -22,36 +19,20 @@ interface Place {
 /** One call of a caller. */
 export type Lane = (place: Place) => Promise<Outcome>
 
-/** Milliseconds between two calls. */
-const GAP = 20
+/** Callers of each kind, of which nothing may be lost. The server `demo` is server-everything; the group has a program, too. */
+export const LANES: readonly (readonly [name: string, lane: () => Lane])[] = [
+  ['calls of modern clients to the group', () => modern('/mcp', 'demo__echo')],
+  ['calls of modern clients to a program', () => modern('/modern/mcp', 'find_train', { to: 'Oslo' })],
+  ['sessions of legacy clients with the group', () => session('/mcp', 'demo__echo', { isPassedOn: false })],
+  ['sessions that are passed on', () => session('/demo/mcp', 'echo', { isPassedOn: true })],
+  ['clients over HTTP+SSE', () => sse('/demo/mcp', 'echo')],
+  ['subscriptions to the group', () => subscription('/mcp')],
+  ['questions in calls', () => question('/demo/mcp')],
+  ['questions beside calls to the group', () => roots('/mcp', 'demo__get-roots-list')],
+  ['questions beside calls that are passed on', () => roots('/demo/mcp', 'get-roots-list')],
+]
 
-/** Calls again and again. A published port takes connections also while nobody listens behind it, and resets them. */
-export async function keepCalling(
-  [first, second]: readonly [string, string],
-  round: () => number,
-  isOver: () => boolean,
-  lane: Lane,
-): Promise<Map<Outcome, number>> {
-  const counts = new Map<Outcome, number>()
-  let leftIn = -1
-  const place: Place = {
-    get origin() {
-      return leftIn === round() ? second : first
-    },
-    leave() {
-      leftIn = round()
-    },
-  }
-  while (!isOver()) {
-    const outcome = await lane(place).catch(outcomeOfError)
-    counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
-    if (outcome === 'told' || outcome === 'refused') place.leave()
-    await pause(GAP)
-  }
-  return counts
-}
-
-function outcomeOfError(error: NodeJS.ErrnoException & { stream?: EventStream }): Outcome {
+export function outcomeOfError(error: NodeJS.ErrnoException & { stream?: EventStream }): Outcome {
   if (error.stream) return outcomeOf(error.stream)
   return error.code === 'ECONNREFUSED' ? 'refused' : `broken: ${error.code ?? error.message}`
 }
@@ -82,8 +63,10 @@ function keptPost(agent: Agent, { origin, leave }: Place, path: string, body: st
   })
 }
 
+const ROOT = { uri: 'file:///a/root', name: 'a root' }
+
 /** Calls of a modern client. */
-export function modern(path: string, name: string, args: object = { message: 'x' }): Lane {
+function modern(path: string, name: string, args: object = { message: 'x' }): Lane {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const params = { name, arguments: args }
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...params, _meta: envelope() } })
@@ -91,7 +74,7 @@ export function modern(path: string, name: string, args: object = { message: 'x'
 }
 
 /** A session of a legacy client. One that is passed on to the server is never lost. */
-export function session(path: string, name: string, { isPassedOn }: { isPassedOn: boolean }): Lane {
+function session(path: string, name: string, { isPassedOn }: { isPassedOn: boolean }): Lane {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   let client: LegacyClient | undefined
   return async (place) => {
@@ -119,11 +102,17 @@ function defined(headers: Record<string, string | undefined>): Record<string, st
 }
 
 /** A client over HTTP+SSE. Its session ends with its stream; what was taken before is answered. */
-export function sse(path: string, name: string): Lane {
+function sse(path: string, name: string): Lane {
   let client: SseClient | undefined
+  let at: string | undefined
   let id = 100
-  return async ({ origin }) => {
-    if (!client || client.stream.over) {
+  return async (place) => {
+    if (client?.stream.over && at === place.origin) place.leave()
+    const { origin } = place
+    if (!client || client.stream.over || at !== origin) {
+      client?.stream.leave()
+      client = undefined
+      at = origin
       client = await SseClient.open(origin + path, '2024-11-05')
       return 'opened again'
     }
@@ -143,7 +132,7 @@ export function sse(path: string, name: string): Lane {
 }
 
 /** A modern client that listens. Its stream ends with a result. */
-export function subscription(path: string): Lane {
+function subscription(path: string): Lane {
   let stream: EventStream | undefined
   let at: string | undefined
   return async ({ origin }) => {
@@ -167,7 +156,7 @@ export function subscription(path: string): Lane {
 }
 
 /** A tool asks the client while its call is in flight. Any replica takes the answer. */
-export function question(path: string): Lane {
+function question(path: string): Lane {
   return async (place) => {
     const client = await LegacyClient.open(place.origin + path, { capabilities: { sampling: {} } })
     if (client.opened.status !== 200) return outcomeOf(client.opened)
@@ -190,6 +179,39 @@ export function question(path: string): Lane {
     if (said !== 'answered') return said
     await calling.ended()
     return JSON.stringify(calling.answer(7)).includes('an answer') ? 'answered' : `broken: ${calling.text.slice(-300)}`
+  }
+}
+
+/**
+ * A server asks the client for its roots while a call is in flight: on the stream for what belongs to no call, which ends with its
+ * replica and is opened again at another.
+ */
+function roots(path: string, name: string): Lane {
+  return async (place) => {
+    const client = await LegacyClient.open(place.origin + path, { capabilities: { roots: {} } })
+    if (client.opened.status !== 200) return outcomeOf(client.opened)
+    const listenAgain = () =>
+      openStream('GET', place.origin + path, { ...client.headers, accept: BOTH.accept, 'content-type': undefined })
+    let listening = await listenAgain()
+    const text = client.text('tools/call', { name, arguments: {} }, { id: 7 })
+    const calling = await openStream('POST', place.origin + path, client.headers, text)
+    const heard = new Set<unknown>()
+    while (!calling.over) {
+      if (listening.over) {
+        place.leave()
+        listening = await listenAgain()
+      }
+      for (const { id, method } of [...calling.messages, ...listening.messages]) {
+        if (method !== 'roots/list' || heard.has(id)) continue
+        heard.add(id)
+        const said = await answered(place, path, client, { id, result: { roots: [ROOT] } })
+        if (said !== 'answered') return said
+      }
+      await pause(10)
+    }
+    listening.leave()
+    if (calling.status !== 200) return outcomeOf(calling)
+    return calling.text.includes(ROOT.uri) ? 'answered' : `broken: ${calling.text.slice(-300)}`
   }
 }
 

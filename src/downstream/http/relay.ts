@@ -50,6 +50,7 @@ export class Relay {
   readonly #options: RelayOptions
   /** Requests whose answers are not complete. See `OpenSet` for why this is no Set. */
   readonly #open = new OpenSet<RelayedRequest>()
+  #isDraining = false
   /** Records relayed messages; undefined without a recorder. */
   readonly #recorder: RelayRecorder | undefined
   /** The owners of relayed sessions. */
@@ -114,9 +115,12 @@ export class Relay {
     this.#begin(relaying).send()
   }
 
-  /** Ends endless streams. */
+  /** Ends endless streams: that of a session after its requests in flight, because these may wait for a question on it. */
   drain(): void {
-    for (const one of [...this.#open]) one.drain()
+    this.#isDraining = true
+    const open = [...this.#open]
+    const busy = new Set(open.map(({ passing, inSession }) => (passing.endless ? undefined : inSession)))
+    for (const one of open) if (one.inSession === undefined || !busy.has(one.inSession)) one.drain()
   }
 
   /** Ends all unanswered requests, with an error if one can still be sent. */
@@ -161,6 +165,7 @@ export class Relay {
     const relayedRequest = new RelayedRequest(parts, () => {
       leave()
       this.#open.delete(place)
+      if (this.#isDraining) this.drain()
     })
     const place = this.#open.add(relayedRequest)
     whenOver(reply, () => relayedRequest.over())

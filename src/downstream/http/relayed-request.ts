@@ -94,7 +94,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     this.#span = parts.record.handedOver()
     this.#onOver = onOver
     const { relayed, sessions } = parts
-    const session = this.#inSession
+    const session = this.inSession
     this.#leaveSession = session === undefined ? () => {} : sessions.begin(session)
     this.cookies = session === undefined ? relayed.cookies() : sessions.cookiesOf(session)
     this.#sending = new RelayedSending(parts, this)
@@ -166,7 +166,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     reply.code(status).headers(sentBack(headers))
     this.cookies?.keepFrom(path, headers)
     const known = status < 300 ? this.#noteSession(headers) : undefined
-    const session = this.#inSession
+    const session = this.inSession
     const kept = (session && this.#parts.sessions.cookiesTaken(session)) ?? this.cookies?.settled
     if (!known && !kept) return this.#pass(answer)
     // Once it has the answer, the client may send its next request to any replica, which must know the cookies.
@@ -286,12 +286,12 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
 
   /** Whether an error that answers the request can mean that the server has lost the session. */
   get #mayLoseSession(): boolean {
-    return this.#inSession !== undefined && this.id !== undefined
+    return this.inSession !== undefined && this.id !== undefined
   }
 
   /** Sends what is no result, unless it means that it has lost the session: then the client is told. */
   #sendUnlessLost(answer: DoubtfulAnswer, send: () => void, drop = () => {}): void {
-    const session = this.#inSession as string
+    const session = this.inSession as string
     this.#isJudged = true
     const { reply } = this.#parts
     this.#lossBehind(answer)
@@ -307,7 +307,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
 
   /** The client has got an error on a stream that had begun: if the session is lost, its next request learns it. */
   #loseIfLost(answer: Response): void {
-    const session = this.#inSession as string
+    const session = this.inSession as string
     const { sessions } = this.#parts
     this.#lossBehind(answer).then(
       (loss) => loss && sessions.lose(session),
@@ -413,7 +413,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
       .then((meaning) => {
         if (reply.raw.destroyed) reply.hijack()
         else if (meaning === 'turned') this.#changeEra(refusal, bytes)
-        else if (meaning === 'lost' && this.#inSession) this.#sessionGone(this.#inSession)
+        else if (meaning === 'lost' && this.inSession) this.#sessionGone(this.inSession)
         else this.#passRefusal(refusal, bytes)
       })
       .catch((error: Error) => this.failed(error))
@@ -430,7 +430,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
       const sender = { principal, credential, caller: { revision: '', capabilities: '{}' } }
       return (await relayed.turned(sender)) ? 'turned' : undefined
     }
-    if (this.#inSession === undefined || request.method !== 'POST' || status === 404 || status < 400) return undefined
+    if (this.inSession === undefined || request.method !== 'POST' || status === 404 || status < 400) return undefined
     return (await this.#lossBehind(refusal)) && 'lost'
   }
 
@@ -441,7 +441,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   #changeEra(refusal: HttpRefusal, bytes: Buffer): void {
     const { fallback } = this.#parts
     if (fallback) this.#handBack(fallback)
-    else if (this.#inSession) this.#sessionGone(this.#inSession)
+    else if (this.inSession) this.#sessionGone(this.inSession)
     else this.#passRefusal(refusal, bytes)
   }
 
@@ -458,7 +458,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     const { status } = refusal
     const fault = relayed.refused(refusal)
     if (!fault) {
-      if (status === 404 && this.#inSession) sessions.forget(this.#inSession)
+      if (status === 404 && this.inSession) sessions.forget(this.inSession)
       const response = responseIn(bytes)
       this.#ending = response ? replyIn(response) : errorOf(status)
       this.#parts.messages?.answer(bytes, status)
@@ -466,7 +466,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
       return
     }
     this.#parts.messages?.refused(bytes, status)
-    if (status === 404 && this.#inSession) return this.#sessionGone(this.#inSession)
+    if (status === 404 && this.inSession) return this.#sessionGone(this.inSession)
     const answers = this.#hasCalls
     if (answers || status < 400 || status >= 500) this.#fault = fault
     else this.#ending = errorOf(status)
@@ -550,7 +550,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   }
 
   /** The session that the message belongs to; undefined for `initialize`. */
-  get #inSession(): string | undefined {
+  get inSession(): string | undefined {
     return this.passing.opens ? undefined : this.#session
   }
 

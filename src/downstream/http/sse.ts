@@ -100,6 +100,8 @@ export class SseSession implements KeptSession {
   readonly #options: SseOptions
   readonly #conversation: Conversation
   #connection: EventConnection | undefined
+  /** The bridge is shutting down. */
+  #isDraining = false
 
   constructor({ principal, credential, grant }: FastifyRequest, options: SseOptions) {
     this.principal = principal
@@ -142,7 +144,8 @@ export class SseSession implements KeptSession {
 
   /**
    * Handles a posted message. The answer to the POST refuses an invalid message; all other answers go to the stream. A
-   * message that arrives during `initialize` waits until that has been answered.
+   * message that arrives during `initialize` waits until that has been answered. What is taken is answered, also while the
+   * bridge shuts down; then only answers and notifications are taken.
    */
   async post(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const body = request.body instanceof Uint8Array ? [request.body] : []
@@ -154,6 +157,9 @@ export class SseSession implements KeptSession {
       const turn = this.#conversation.turn(message)
       if (turn) await turn
       this.#checkBatch(message)
+      if (!this.#connection) throw new Fault('sessionNotFound', 'Session not found: open another stream')
+      if (this.#isDraining && asks(message))
+        throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
       const reservation = takeOver(request)
       reply.code(202).send()
       this.#conversation
@@ -164,7 +170,10 @@ export class SseSession implements KeptSession {
           ends: request.ends,
         })
         .catch((error: unknown) => this.#refuse(error, id))
-        .finally(() => reservation?.end())
+        .finally(() => {
+          reservation?.end()
+          if (this.#isDraining) this.drain()
+        })
         .catch(() => {})
     } catch (error) {
       const fault = Fault.from(error)
@@ -173,7 +182,9 @@ export class SseSession implements KeptSession {
     }
   }
 
+  /** Ends the session as soon as nothing is in flight. */
   drain(): void {
+    this.#isDraining = true
     if (this.#conversation.open === 0) this.onClose()
   }
 
@@ -204,4 +215,9 @@ export class SseSession implements KeptSession {
     if (!connection) return undefined
     return connection.write(encodeEvent(instead && !connection.admits(message) ? instead() : message))
   }
+}
+
+/** Whether a message has requests, which want an answer. */
+function asks(message: Message): boolean {
+  return message.kind === 'request' || (message.kind === 'batch' && readBatch(message).requests.length > 0)
 }

@@ -99,9 +99,9 @@ export class Conversation {
     return this.opened
   }
 
-  /** Number of requests in flight. */
+  /** Number of requests in flight, `initialize` among them. */
   get open(): number {
-    return this.#session?.open ?? 0
+    return (this.#session?.open ?? 0) + (this.#opening ? 1 : 0)
   }
 
   /**
