@@ -110,6 +110,8 @@ export interface Tunnel {
 export interface AboutAsked extends Pick<Call, 'carried' | 'credential'>, Pick<ReceivedOneWay, 'batch'> {
   /** The number of the call for the inspector. */
   call?: number | undefined
+  /** Its connection has been closed before. */
+  again?: boolean | undefined
 }
 
 /** A batch as its client sent it, with the ids of its requests. */

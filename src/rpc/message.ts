@@ -65,6 +65,8 @@ interface Invalid {
   kind: 'invalid'
   id: Id | undefined
   why: string
+  /** What it is but for its id, which is the text of it: a fraction, an object, or too long a one. */
+  read?: Request | Response
 }
 
 /** The params if they are an object; otherwise why there are none. */
@@ -81,6 +83,7 @@ const NUMBER_PARTS = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$
 /** Most messages in a batch. */
 export const MAX_BATCH = 100
 const EMPTY_LIST = /^\[\s*\]$/
+const BAD_ID = '"id" has to be a string or an integer'
 const LISTING: Listing = {
   descend: new Set(['params', 'result', '_meta']),
   elements: 'content',
@@ -135,17 +138,17 @@ export function parseMessage(source: JsonSource, options?: ScanOptions): Message
     const params = isAbsent ? 'absent' : (payloadIn(source, table, rows.params) ?? 'not an object')
     const isNotification = idText === undefined || (idText === 'null' && method.startsWith(NOTIFICATIONS))
     if (isNotification) return { kind: 'notification', method, params, source }
-    if (!id) return invalid(id, '"id" has to be a string or an integer')
-    const request: Request = { kind: 'request', id, method, params, source }
+    const request: Request = { kind: 'request', id: id ?? (idText as Id), method, params, source }
     if (hasLookalikes) request.hasLookalikes = true
-    return request
+    return id ? request : invalidId(request)
   }
-  if (idText !== undefined && idText !== 'null' && !id) return invalid(id, '"id" has to be a string or an integer')
   const kind = rows.error > 0 && !text.startsWith('null', table[rows.error + START]) ? 'error' : 'result'
   const row = rows[kind]
-  if (row === 0) return invalid(id, 'The message has none of "method", "result" and "error"')
+  const lacksId = idText === undefined || idText === 'null'
+  if (row === 0) return invalid(id, id || lacksId ? 'The message has none of "method", "result" and "error"' : BAD_ID)
   const [start, end] = [table[row + START] as number, table[row + END] as number]
-  return { kind: 'response', id, outcome: { kind, source, start, end, payload: payloadIn(source, table, row) } }
+  const outcome: ResponseOutcome = { kind, source, start, end, payload: payloadIn(source, table, row) }
+  return id || lacksId ? { kind: 'response', id, outcome } : invalidId({ kind: 'response', id: idText as Id, outcome })
 }
 
 /** Applies the bound of listed members to all messages of a batch together. Throws a JsonError. */
@@ -157,6 +160,10 @@ function checkBatch(source: JsonSource, elements: readonly JsonRange[], options:
 
 function invalid(id: Id | undefined, why: string): Invalid {
   return { kind: 'invalid', id, why }
+}
+
+function invalidId(read: Request | Response): Invalid {
+  return { kind: 'invalid', id: undefined, why: BAD_ID, read }
 }
 
 /** The id in a JSON text; undefined if it is not a valid one: null, a fraction, an object, or too long. */

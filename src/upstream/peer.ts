@@ -586,6 +586,8 @@ export class Peer implements Receiver, ExchangePeer {
     http: HttpHead | undefined,
   ): void {
     try {
+      if (message?.kind === 'invalid' && message.read && message.read.id === this.#ofClientOn(stream)?.wireId)
+        return this.#route(source, message.read, stream, http)
       if (!message || message.kind === 'invalid' || message.kind === 'batch')
         return this.#takeInvalid(source, message, stream)
       this.#invalidMessages?.clear()

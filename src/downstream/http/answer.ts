@@ -100,6 +100,7 @@ export class Answer {
 
   /** Ends the answer to a notification, which needs no frame. */
   readonly end = (): void => {
+    this.leave()
     const reply = this.#reply
     if (this.#stream) this.#stream.readable.push(null)
     else if (reply.raw.destroyed) reply.hijack()
@@ -108,6 +109,7 @@ export class Answer {
 
   /** Ends the answer to a notification that has failed. Throws the failure if it can still be sent. */
   readonly breakOff = (error: unknown): void => {
+    this.leave()
     const { raw, sent } = this.#reply
     if (this.#stream) this.#stream.readable.destroy()
     else if (!raw.destroyed && !sent) throw error

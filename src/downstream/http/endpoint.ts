@@ -191,7 +191,9 @@ class Endpoint {
     const id = single(received, 'mcp-session-id')
     // Throws if another replica owns the session. That replica reads the message.
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
-    const message = readMessage(body ? [body] : [])
+    const read = readMessage(body ? [body] : [])
+    // In a session of the server itself, ids are between it and its client.
+    const message = (read.kind === 'invalid' && session?.client.carries && read.read) || read
     asked.message = message
     if (session?.from !== undefined && isStray(message, session)) {
       asked.isStray = true

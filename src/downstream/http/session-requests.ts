@@ -193,7 +193,7 @@ export class SessionRequests {
     client: ClientSession,
     take: (received: Heard) => Promise<void> | undefined,
   ): Promise<void> | undefined {
-    const answer = new Answer(reply, undefined, { ...this.#options, commitAfter: undefined })
+    const answer = new Answer(reply, undefined, this.#options)
     const heard = { hear: answer.hear, signal: answer.abort, carried: undefined }
     const answering = take({ ...heard, ...(client.carries && carriedOf(request)) })
     if (answering) return answering.then(answer.end, (error: unknown) => answer.breakOff(ofNoCall(error)))

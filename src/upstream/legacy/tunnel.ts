@@ -47,7 +47,7 @@ import { EMPTY, edit, type Json, objectIn, type Payload, raw, write } from '../.
 import type { Signal } from '../../time/hang-up.js'
 import { within } from '../../time/time.js'
 import type { Arrival, Exchange } from '../exchange.js'
-import { answerOf, callFault, credentialOf, hasAnswer } from '../failure.js'
+import { answerOf, callFault, credentialOf, hasAnswer, worthRepeating } from '../failure.js'
 import { nameIn } from '../lane.js'
 import { LOG } from '../log-reader.js'
 import type { Owner } from '../owner.js'
@@ -289,7 +289,11 @@ export class DirectTunnel implements Tunnel, Owner {
         this.#delivery?.done(exchange)
       }
     } catch (error) {
-      throw callFault(error)
+      // The server may have closed a kept-alive connection.
+      const mayRepeat = ofClient && isFirst && !this.over && !signal.aborted && !about.again && !about.batch
+      if (!mayRepeat || worthRepeating(error, methodTraits(method).idempotent === true) !== 0) throw callFault(error)
+      exchange.endExchange()
+      return await this.ask(request, signal, say, { ...about, again: true })
     } finally {
       signal.removeEventListener('abort', hangUp)
       exchange.endExchange()
