@@ -163,6 +163,7 @@ export class LegacyHttp {
 
   #post({ message, body, headers: asked }: Received, response: ServerResponse): void {
     if (message['method'] === 'server/discover') return this.#discovered(message, response)
+    if (Array.isArray(message)) return this.#postAll(message as Json[], asked['mcp-session-id'], response)
     const session = asked['mcp-session-id']
     const key = (id: unknown) => `${session} ${JSON.stringify(id)}`
     if (message['method'] === 'notifications/cancelled')
@@ -174,16 +175,26 @@ export class LegacyHttp {
     }
     const given = this.#plan.sessions !== false && message['method'] === 'initialize'
     const headers = given ? { 'mcp-session-id': `session-${++this.#sessions}` } : {}
-    const id = message['id']
+    this.#answer(message, body, session, new CallStream(response, headers, this.#plan))
+  }
+
+  /** Answers an array, as servers of 2025-03-26 do, by one array or by events. */
+  #postAll(messages: readonly Json[], session: unknown, response: ServerResponse): void {
+    const requests = messages.filter(({ id, method }) => id !== undefined && method !== undefined)
+    if (requests.length === 0) return void response.writeHead(202).end()
+    const stream = new CallStream(response, {}, this.#plan, requests.length)
+    for (const request of requests) this.#answer(request, JSON.stringify(request), session, stream)
+  }
+
+  #answer(message: Json, body: string, session: unknown, stream: CallStream): void {
     const own = this.#wayOf(session)
-    const stream = new CallStream(response, headers, this.#plan)
     const emit = (sent: Json | string, standalone?: boolean) => {
       if (standalone) own.emit(sent)
       else stream.emit(typeof sent === 'string' ? sent : JSON.stringify(sent))
     }
     const leave = (milliseconds: number) => this.#left.set(stream.leave(milliseconds), stream)
     const answered = answer(message, body, { ...own, emit, leave }, this.#plan) as Json | string | undefined
-    if (answered !== undefined) emit(result(id, answered) as string)
+    if (answered !== undefined) emit(result(message['id'], answered) as string)
   }
 
   #spelled(sent: object | string): string {
@@ -211,19 +222,30 @@ class CallStream {
   #open = false
   readonly #unsaid: string[] = []
 
-  constructor(response: ServerResponse, headers: Record<string, string>, plan: Plan) {
+  /** The answers that are to come, to a single request or to those of an array. */
+  #left: number
+  readonly #array: string[] | undefined
+
+  constructor(response: ServerResponse, headers: Record<string, string>, plan: Plan, ofArray?: number) {
     this.#out = response
+    this.#left = ofArray ?? 1
+    this.#array = ofArray === undefined ? undefined : []
     this.#headers = headers
     this.#plan = plan
   }
 
   emit(text: string): void {
-    const last = (JSON.parse(text) as Json)['method'] === undefined
+    const isAnswer = (JSON.parse(text) as Json)['method'] === undefined
+    const last = isAnswer && --this.#left === 0
     if (!this.#out) {
+      if (isAnswer) this.#left++
       this.#unsaid.push(text)
-    } else if (last && !this.#open && !this.#plan.streams) {
-      this.#out.writeHead(200, { 'content-type': 'application/json', ...this.#headers }).end(this.#spelled(text))
+    } else if (isAnswer && !this.#open && !this.#plan.streams) {
+      this.#array?.push(this.#spelled(text))
+      const whole = this.#array ? `[${this.#array.join(',')}]` : this.#spelled(text)
+      if (last) this.#out.writeHead(200, { 'content-type': 'application/json', ...this.#headers }).end(whole)
     } else {
+      for (const held of this.#array?.splice(0) ?? []) this.#events(this.#out).write(`data: ${held}\n\n`)
       this.#events(this.#out).write(`event: message\ndata: ${this.#spelled(text)}\n\n`)
       if (last) this.#out.end()
     }
