@@ -9,7 +9,17 @@ import type { Json, Payload } from '../rpc/splice.js'
 import type { UnreadResponse } from '../rpc/unread-response.js'
 import type { Signal } from '../time/hang-up.js'
 import type { Account } from './account.js'
-import type { AskedClient, Call, Handler, Notice, ReceivedOneWay, Sender, SentBatch, Told } from './call.js'
+import type {
+  AskedClient,
+  Call,
+  Handler,
+  Notice,
+  ReceivedHead,
+  ReceivedOneWay,
+  Sender,
+  SentBatch,
+  Told,
+} from './call.js'
 import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
@@ -69,6 +79,8 @@ interface InitializeOptions {
 /** The server's answer to `initialize` for the client, and its result; without one if it is an error. */
 export interface AnsweredInitialize extends Encoded {
   result: Payload | undefined
+  /** The head that the server has sent with it. */
+  http?: ReceivedHead | undefined
 }
 
 /**

@@ -4,8 +4,9 @@ import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
 import { until } from '../support/eventually.js'
-import { LegacyClient } from '../support/legacy-client.js'
+import { BOTH, initialize, LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp, type Received } from '../support/legacy-http.js'
+import { post } from '../support/modern.js'
 import { sendText } from '../support/plain-http.js'
 
 const HIDES = { tools: { deny: ['wait'] } }
@@ -105,4 +106,28 @@ t.test('a stream that answers a notification may stay open without a message', a
   await stream.ended()
   t.equal(stream.status, 200)
   t.match(stream.text, `data: ${late}\n\n`)
+})
+
+t.test("the server's own refusal of a session passes as it is, also when its era is not known yet", async (t) => {
+  const refusals: [status: number, body: string][] = [
+    [400, '{"jsonrpc":"2.0", "id":null,"error":{"code":-32099,"message":"no"}}'],
+    [500, '{"jsonrpc":"2.0", "id":"hello","error":{"code":-32099,"message":"no"}}'],
+    [200, '{"jsonrpc":"2.0", "id":"hello","error":{"code":-32099,"message":"no"}}'],
+  ]
+  for (const [status, body] of refusals)
+    for (const isKnown of [true, false]) {
+      const legacy = await LegacyHttp.start(t, {
+        override: ({ message }, response) => {
+          if (message['method'] !== 'initialize') return false
+          sendText(response, body, { 'x-vendor': 'v' }, status)
+          return true
+        },
+      })
+      const { url, bridge } = await startBridge(t, { url: legacy.url, ...HIDES })
+      if (isKnown) await bridge.server.warmUp()
+      const refused = await post(url, initialize('2025-06-18'), BOTH)
+      t.same([refused.status, refused.text, refused.headers['x-vendor']], [status, body, 'v'])
+      t.notOk('mcp-session-id' in refused.headers)
+      t.equal(legacy.of('initialize').length, 1)
+    }
 })

@@ -25,6 +25,7 @@ import { TunnelSession } from '../legacy/tunnel-session.js'
 import type { Logger } from '../logger.js'
 import { Answer } from './answer.js'
 import { takeOver } from './body.js'
+import { carryBack } from './carried-back.js'
 import { checkTakesEvents } from './content-type.js'
 import type { EventStore } from './event-store.js'
 import type { HandedSessions } from './handed-sessions.js'
@@ -214,12 +215,13 @@ export class SessionRequests {
     sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
     const options = this.#openOptions(request, streams)
-    const { text, session, fault } = await openSession(message, options, route)
+    const { text, http, session, fault } = await openSession(message, options, route)
     if (session) {
       // Another client may have taken the last free place in the meantime.
       reply.header('mcp-session-id', this.#keep(session, streams))
     }
     if (fault) explainInBand(reply, fault, refusing.passthrough)
+    if (http) carryBack(reply.code(http.status), http.headers)
     sendJson(reply, text)
   }
 

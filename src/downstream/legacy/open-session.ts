@@ -4,8 +4,8 @@ import { Fault } from '../../fault/fault.js'
 import { type Caller, type Final, type Sender, unheard, unlogged } from '../../protocol/call.js'
 import type { Encoded } from '../../protocol/encoded.js'
 import { decodeInitialize } from '../../protocol/legacy-client.js'
-import type { LegacyRoute, Tunnel } from '../../protocol/upstream.js'
-import { error as errorMessage, type Request, result } from '../../rpc/message.js'
+import type { AnsweredInitialize, LegacyRoute, Tunnel } from '../../protocol/upstream.js'
+import { error as errorMessage, type Id, type Request, result } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
@@ -39,15 +39,18 @@ export async function openSession(
     const { revision } = tunnel
     const { transport: serverTransport } = route
     const opening = openingIn(request)
+    const answered = tunnel.opened(request.id)
     const { text, origin } = revision
-      ? await asOffered(tunnel, request, callerOf(opening), options)
-      : tunnel.opened(request.id)
+      ? await asOffered(answered, request.id, tunnel, callerOf(opening), options)
+      : answered
+    const { http } = answered
     record.note({ serverEra: 'legacy', serverTransport, ...(revision && { clientRevision: revision }) })
     record.recorder?.sent(text, origin)
     record.answered(revision ? 'ok' : 'error', undefined)
-    if (revision === undefined) return { text }
+    if (revision === undefined) return { text, http }
     return {
       text,
+      http,
       session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport, opening }),
     }
   } catch (error) {
@@ -63,12 +66,12 @@ export async function openSession(
  * a Fault.
  */
 async function asOffered(
+  opened: AnsweredInitialize,
+  id: Id,
   tunnel: Tunnel,
-  request: Request,
   caller: Caller,
   { upstream, sender }: OpenOptions,
 ): Promise<Encoded> {
-  const opened = tunnel.opened(request.id)
   if (!opened.result) return opened
   const said: Final = { kind: 'result', result: opened.result }
   const controller = new HangUp()
@@ -88,7 +91,7 @@ async function asOffered(
       log: unlogged,
     })
     if (last.kind !== 'result' || last.result === said.result) return opened
-    return { text: result(request.id, last.result), origin: last.result }
+    return { text: result(id, last.result), origin: last.result }
   } catch (error) {
     tunnel.close()
     throw error

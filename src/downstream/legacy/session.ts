@@ -3,7 +3,7 @@
 import type { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
 import type { RecordedHeaders } from '../../ports/recorder.js'
-import type { Grant, Handler, ReceivedOneWay, Sender, SentBatch } from '../../protocol/call.js'
+import type { Grant, Handler, ReceivedHead, ReceivedOneWay, Sender, SentBatch } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { LogLevel } from '../../protocol/methods.js'
 import type { ReceivedTrace } from '../../protocol/trace.js'
@@ -151,6 +151,8 @@ export interface SessionSettings {
 /** The answer to `initialize`, and the session unless `initialize` failed. */
 export interface Opened {
   text: Wire
+  /** The head that a server over HTTP has sent with the answer. */
+  http?: ReceivedHead | undefined
   session?: ClientSession
   /** Why the bridge could not open a session; undefined if the server itself refused. */
   fault?: Fault

@@ -160,10 +160,12 @@ export class DirectTunnel implements Tunnel, Owner {
     const { id } = opening
     const carried = peer.ofClient ? options.carried : undefined
     const text = peer.ofClient ? unchangedIn(opening) : undefined
-    const answer = await sendOpening(params, (sent) => {
+    const opened = sendOpening(params, (sent) => {
       const unchanged = sent === params ? text : undefined
       return peer.call('initialize', sent, timeout, { call, start, id, unchanged, carried })
     })
+    // A client over HTTP gets the server's own refusal.
+    const answer = await (peer.ofClient ? opened.catch((error: unknown) => answerOf(error)) : opened)
     return new DirectTunnel(peer, options, answer)
   }
 
@@ -202,8 +204,9 @@ export class DirectTunnel implements Tunnel, Owner {
 
   opened(id: Id): AnsweredInitialize {
     const { answer, keepsIds } = this
-    const answered = answeredWith(answer, id)
-    return keepsIds && answer.id === id ? { ...answered, text: wireOf(answer.outcome.source) } : answered
+    const { http, outcome } = answer
+    const answered = { ...answeredWith(answer, id), http }
+    return keepsIds && isOf(answer, id) ? { ...answered, text: wireOf(outcome.source) } : answered
   }
 
   /**
@@ -272,8 +275,7 @@ export class DirectTunnel implements Tunnel, Owner {
             return await say({ text: arrival.unread.pieces, answer: arrival, dropped, origin: 'rebuilt' })
           const answer = revise ? await revisedResponse(arrival, revise) : arrival
           const { source, payload } = answer.outcome
-          const isOfIt = answer.id === request.id || (answer.http !== undefined && answer.http.status >= 300)
-          const isSame = ofClient && answer === arrival && isOfIt
+          const isSame = ofClient && answer === arrival && isOf(answer, request.id)
           const text = isSame ? wireOf(source) : responseMessage(request.id, answer)
           // Awaited here, because messages that arrived after the answer are sent when this function ends.
           return await say({ text, answer, dropped, origin: payload?.edits ? payload : source })
@@ -545,6 +547,11 @@ export class DirectTunnel implements Tunnel, Owner {
     const { onClosed } = this.#options
     this.#peer.channel.close().then(onClosed, onClosed)
   }
+}
+
+/** Whether an answer over HTTP passes as it is: it has the client's own id, or refuses by its status. */
+function isOf({ id, http }: Response, asked: Id): boolean {
+  return id === asked || (http !== undefined && http.status >= 300)
 }
 
 /** With what a client's own message is sent that gets no answer. */
