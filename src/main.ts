@@ -1,6 +1,7 @@
 /** The process: arguments, signals, exit codes. The only file that touches `process`. */
 import { closeSync, openSync } from 'node:fs'
 import process from 'node:process'
+import { isSea } from 'node:sea'
 import { isatty } from 'node:tty'
 import { checkNow, invalidAsJson } from './cli/check.js'
 import { cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
@@ -52,7 +53,7 @@ const program: Program = {
   uid: process.geteuid?.(),
   nodeVersion: process.versions.node,
   node: process.execPath,
-  script: process.argv[1] ?? '',
+  script: isSea() ? undefined : process.argv[1],
   // A stream is opened when a command uses it.
   get stdin() {
     return process.stdin

@@ -24,7 +24,8 @@ function waysTo({ script, errors }: Program, inspector: string): string {
   if (!errors.readable)
     return `Its inspector is at ${inspector.replace(/#.*/, '')}, with a token that only --log-format pretty shows.\n`
   // A clone has no command of this name.
-  const command = basename(script) === 'main.js' ? `node ${quoted(relative('', script))}` : 'mcp-bridge'
+  const isCloned = script !== undefined && basename(script) === 'main.js'
+  const command = isCloned ? `node ${quoted(relative('', script))}` : 'mcp-bridge'
   const browser = isForBrowsers(inspector) ? `  in a browser:  ${inspector}\n` : ''
   return `See both sides of each call,\n${browser}  in a terminal: ${command} tail ${quoted(inspector)}\n`
 }
@@ -51,9 +52,10 @@ export async function demo(settings: Settings, program: Program): Promise<void> 
 /** The settings with the built-in servers. */
 function ofThisProgram(settings: Settings, { node, script }: Program): Settings {
   const { mcpServers } = settings
+  const first = script === undefined ? [] : [script]
   const servers = Object.entries(mcpServers).map(([name, server]) => [
     name,
-    { ...server, command: node, args: [script, ...(isStdio(server) ? server.args : [])] },
+    { ...server, command: node, args: [...first, ...(isStdio(server) ? server.args : [])] },
   ])
   return { ...settings, mcpServers: Object.fromEntries(servers) as Settings['mcpServers'] }
 }

@@ -74,20 +74,25 @@ function pageOf(name: CommandName): string {
   ])
 }
 
-/** The description of a flag: that of the option it sets, or its own. */
-export function aboutFlag(name: FlagName, all?: readonly ReferenceOption[]): string {
-  const { about, option } = flagOf(name) as Flag
-  return about ?? (option === undefined ? '' : optionAt(option, all).about)
-}
-
 let known: readonly ReferenceOption[] | undefined
 
-function textOf(name: FlagName): string {
+/** The description of a flag: that of the option it sets, or its own. */
+export function aboutFlag(name: FlagName): string {
+  const { about, option } = flagOf(name) as Flag
+  return about ?? (option === undefined ? '' : knownOption(option).about)
+}
+
+/** The option with this path. All of them together take longer than the rest of a page. */
+function knownOption(path: string): ReferenceOption {
   known ??= options()
+  return optionAt(path, known)
+}
+
+function textOf(name: FlagName): string {
   const { option, many, to } = flagOf(name) as Flag
-  const found = option === undefined || to !== undefined ? undefined : optionAt(option, known)
+  const found = option === undefined || to !== undefined ? undefined : knownOption(option)
   return [
-    aboutFlag(name, known),
+    aboutFlag(name),
     ...(found?.values ? [`Values: ${found.values.join(', ')}.`] : []),
     ...(typeof found?.default === 'string' ? [`Default: ${found.default}.`] : []),
     ...(many ? ['May be given several times.'] : []),

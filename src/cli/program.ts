@@ -23,9 +23,9 @@ export interface Program {
   /** The user's number; undefined where there are none. */
   uid: number | undefined
   nodeVersion: string
-  /** The path of Node.js, and of the script that it was started with. */
+  /** The path of Node.js, and of the script that it was started with. The executable is Node.js without a script. */
   node: string
-  script: string
+  script: string | undefined
   stdin: Readable
   stdout: Writable
   output: CommandOutput & LogOutput

@@ -345,6 +345,8 @@ t.test('starts the bridge by a stable path', async (t) => {
   const link = join(temporaryFolder(t), 'mcp-bridge')
   symlinkSync(script, link)
   t.same(launcherOf({ ...running, script: link }).args, [script], 'a folder of links may be of one session')
+  const alone = { ...running, node: '/usr/bin/mcp-bridge', script: undefined }
+  t.same(launcherOf(alone), { command: '/usr/bin/mcp-bridge', args: [] }, 'the executable has no script')
   const brewed = { ...running, node: '/opt/homebrew/Cellar/node@22/22.1.0/bin/node' }
   t.equal(launcherOf(brewed).command, '/opt/homebrew/opt/node@22/bin/node')
 

@@ -14,10 +14,10 @@ export interface Launcher {
 
 /** The running program. */
 export interface RunningCommand {
-  /** The path of Node.js. */
+  /** The path of Node.js, or of the executable. */
   node: string
-  /** The path of its script. */
-  script: string
+  /** The path of its script; undefined of the executable. */
+  script: string | undefined
   version: string
   platform: string
 }
@@ -29,6 +29,7 @@ const HOMEBREW = /^(.*)\/Cellar\/(node(?:@\d+)?)\/[^/]+\/bin\/node$/
 
 /** The command that starts this program again. Throws a UsageError if it runs from a temporary place. */
 export function launcherOf({ node, script, version, platform }: RunningCommand): Launcher {
+  if (script === undefined) return { command: node, args: [] }
   const path = realpathSync(script)
   const folder = NPX.exec(path)?.[1]
   if (folder === undefined) return { command: node.replace(HOMEBREW, '$1/opt/$2/bin/node'), args: [path] }

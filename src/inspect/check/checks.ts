@@ -1,4 +1,5 @@
 /** Checks values against schemas of servers, each in a thread of its own with bounds of time and memory. */
+import { getAsset, isSea } from 'node:sea'
 import { Worker } from 'node:worker_threads'
 import { Fault } from '../../fault/fault.js'
 import { CHECKER } from './file.js'
@@ -36,7 +37,11 @@ export async function check(text: string): Promise<object> {
 }
 
 function inThread(text: string): Promise<object> {
-  const worker = new Worker(CHECKER, { workerData: text, env: {}, execArgv: [], resourceLimits: MEMORY })
+  const options = { workerData: text, env: {}, execArgv: [], resourceLimits: MEMORY }
+  // The executable has the file inside.
+  const worker = isSea()
+    ? new Worker(getAsset('checker.cjs', 'utf8'), { ...options, eval: true })
+    : new Worker(CHECKER, options)
   // It must not keep a bridge running that ends.
   worker.unref()
   return new Promise<object>((resolve) => {
