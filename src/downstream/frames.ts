@@ -6,10 +6,16 @@ import type { Told } from '../protocol/call.js'
 import { type Batch, error as errorMessage, type Id } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { value } from '../rpc/splice.js'
+import type { PassedEvent } from '../rpc/sse.js'
 
 /** One message. The last one is the answer, with its HTTP status. A transport that uses another status changes it. */
 export interface Frame {
   text: Wire
+  /**
+   * In a client's own session with a server over HTTP: the event that has brought the message, or has none; or the status with
+   * which the server has ended the stream before the answer, which may come on another one.
+   */
+  event?: PassedEvent | number | undefined
   last?: {
     status: number
     /** Headers of the server's answer, of which some go on to the client. */

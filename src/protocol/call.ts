@@ -9,6 +9,7 @@ import type { Log } from '../log/events.js'
 import type { Batch, Id, RpcError } from '../rpc/message.js'
 import type { JsonSource, Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
+import type { PassedEvent } from '../rpc/sse.js'
 import type { Signal } from '../time/hang-up.js'
 import type { MessageOrigin } from './encoded.js'
 import type { Era } from './eras.js'
@@ -97,7 +98,10 @@ interface ReceivedReply {
 type ReceivedTold = {
   /** The notification that was made of it: another one has been edited. */
   told: Told
-} & ({ era: 'modern'; source: JsonSource } | { era: 'legacy'; text: Wire; origin?: MessageOrigin })
+} & (
+  | { era: 'modern'; source: JsonSource }
+  | { era: 'legacy'; text: Wire; origin?: MessageOrigin; event?: PassedEvent | undefined }
+)
 
 /**
  * The session of a legacy client with its legacy server. A call in it goes to no other session of the server. Its params are
@@ -296,6 +300,8 @@ export interface ReceivedHead {
   headers: Readonly<Record<string, string | string[] | undefined>>
   /** The array that has the answer among others. */
   array?: Batch | undefined
+  /** The event that has brought the message, if its client gets it as it came. */
+  event?: PassedEvent | undefined
 }
 
 /** The log of one call. */

@@ -6,6 +6,7 @@ import type { Fault } from '../fault/fault.js'
 import type { Batch, Id, Request, Response, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
+import type { PassedEvent, PassedStream } from '../rpc/sse.js'
 import type { UnreadResponse } from '../rpc/unread-response.js'
 import type { Signal } from '../time/hang-up.js'
 import type { Account } from './account.js'
@@ -105,6 +106,11 @@ export interface Tunnel {
    * Sets the listener for the server's own messages and for the end of the session. It gets the earlier messages at once.
    */
   attach(listener: TunnelListener): void
+  /**
+   * Opens a stream for the client, which gets its events as they come; only if messages keep their ids. Resolves when the server
+   * has begun it. Rejects with a Fault.
+   */
+  listen?(stream: PassedStream, opening: StreamOpening): Promise<void>
   /** Over HTTP, messages keep the ids of the client and of the server. */
   readonly keepsIds?: boolean
   /** Begins a batch for what is sent in it; undefined if the server gets single messages. */
@@ -120,6 +126,11 @@ export interface Tunnel {
 
 /** What belongs to a request of a client, beside its message. `carried` and `credential` are for servers over HTTP. */
 export interface AboutAsked extends Pick<Call, 'carried' | 'credential'>, Pick<ReceivedOneWay, 'batch'> {
+  /**
+   * For the client's own request over HTTP, whose events pass to it: aborts when it disconnects before the answer. It may resume the
+   * stream, and has not cancelled the call.
+   */
+  leaves?: Signal | undefined
   /** The number of the call for the inspector. */
   call?: number | undefined
   /** Its connection has been closed before. */
@@ -132,6 +143,13 @@ export interface ReceivedBatch {
   bytes: Uint8Array
   message: Batch
   ids: readonly Id[]
+}
+
+/** How a client opens a stream. */
+export interface StreamOpening extends Pick<Call, 'carried' | 'credential'> {
+  lastEventId: string | undefined
+  /** Aborts when the client has gone. */
+  signal: Signal
 }
 
 /** What another channel over HTTP needs to go on with a session at the server. */
@@ -172,6 +190,8 @@ interface TunnelMessage {
   answer?: Response | UnreadResponse
   /** Set if it is not: the notification, as the client gets it. */
   told?: Pick<Told, 'method' | 'params'>
+  /** The event that has brought the message, or has none; or the status with which the server has ended the stream before the answer. */
+  event?: PassedEvent | number | undefined
   /** With the answer: number of notifications dropped because earlier ones had not been read. */
   dropped?: number
 }
@@ -191,6 +211,10 @@ export interface DeliveryKind {
 export interface AboutMessage extends DeliveryKind {
   call?: number | undefined
   origin?: MessageOrigin | undefined
+  /** The event that has brought it, on a stream that the client has opened. */
+  event?: PassedEvent | undefined
+  /** It may be anything, also an answer to a call that nobody knows. */
+  isUnknown?: boolean
 }
 
 /** Receives the messages of a session that belong to none of the client's requests. */

@@ -2,6 +2,7 @@
 import { type Listing, type ScanOptions, scan } from './scan.js'
 import { cut, type JsonSource, join, own, pieces, sourceOf, type Wire } from './source.js'
 import { EMPTY, type Json, type Payload, payloadIn, wire, write } from './splice.js'
+import type { PassedEvent } from './sse.js'
 import { END, elementsAt, type JsonRange, keyAt, NEXT, ROW, START, unquote } from './table.js'
 
 /** The JSON text of a request id: `7` and `"7"` differ, and 9007199254740993 keeps its value. */
@@ -44,6 +45,8 @@ interface ResponseHead {
   headers: Readonly<Record<string, string | string[] | undefined>>
   /** The array that has the response among others. */
   array?: Batch | undefined
+  /** The event that is the response, if its client gets it as it came. */
+  event?: PassedEvent | undefined
 }
 
 /** A result or an error: where it is in the text, and its members if it is an object. */

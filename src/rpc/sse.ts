@@ -19,6 +19,33 @@ export interface SseEvent {
   dropped?: Outline
   /** Why it was dropped, if it has more bytes than the limit. */
   tooLong?: string
+  /** Set if this event sets the time to wait before reconnecting. */
+  retry?: number
+  /** All its bytes, with the comments before it, if they are kept; unless they are too many. */
+  raw?: Uint8Array[]
+}
+
+/** An event of a server, which a client that has a session of the server itself gets as it came. */
+export interface PassedEvent {
+  id?: string | undefined
+  retry?: number | undefined
+  /** Undefined if its message is not the one that came. */
+  raw?: readonly Uint8Array[] | undefined
+  /** The stream that the client has opened for it; undefined on the stream of a request. */
+  on?: PassedStream | undefined
+}
+
+/** A stream that a client has opened at the server. */
+export interface PassedStream {
+  /** Takes the message of an event; empty for an event without one. The promise resolves when there is room for more. */
+  pass(message: Wire, event: PassedEvent): Promise<void> | undefined
+  /** The server has ended it. */
+  end(): void
+}
+
+/** The event of a message that was edited. */
+export function edited(event: PassedEvent | undefined): PassedEvent | undefined {
+  return event && { ...event, raw: undefined }
 }
 
 const SPACE = 0x20
@@ -48,7 +75,7 @@ const tooLong = (limit: number) => `The server sent an event of more than ${limi
 type Excess = 'fails' | 'cut' | 'outlined'
 
 /** An event with a JSON text. Raw line breaks, which are legal only between tokens, become spaces. */
-export function encodeEvent(json: Wire, { id, retry }: { id?: string; retry?: number } = {}): Wire {
+export function encodeEvent(json: Wire, { id, retry }: Pick<PassedEvent, 'id' | 'retry'> = {}): Wire {
   const head = id === undefined ? '' : `id: ${id}\n`
   const wait = retry === undefined ? '' : `retry: ${retry}\n`
   const start = `${head}${wait}event: message\ndata: `
@@ -94,10 +121,17 @@ export class SseDecoder {
   #droppedLine: Outline | undefined
   #event = ''
   #id: string | undefined
+  #retry: number | undefined
+  /** All bytes of the current event; undefined if they are not kept. */
+  #raw: Uint8Array[] | undefined
+  #rawLength = 0
+  #rawStarts = true
 
-  constructor(limit = LIMIT, excess: Excess = 'fails') {
+  /** With `keepsRaw`, events have all their bytes, and comments are events, too. */
+  constructor(limit = LIMIT, excess: Excess = 'fails', keepsRaw = false) {
     this.#limit = limit
     this.#excess = excess
+    if (keepsRaw) this.#raw = []
   }
 
   /** Bytes of the current, incomplete event. */
@@ -108,7 +142,7 @@ export class SseDecoder {
 
   /** Bytes of the current event that are in memory. */
   get kept(): number {
-    return this.#line.length + (this.#dropped ? 0 : this.#dataLength)
+    return Math.max(this.#line.length + (this.#dropped ? 0 : this.#dataLength), this.#rawLength)
   }
 
   /** Keeps only the outline of the data of the incomplete event, including the part that has not arrived yet. */
@@ -128,6 +162,7 @@ export class SseDecoder {
   push(chunk: Uint8Array): SseEvent[] {
     const events: SseEvent[] = []
     let start = 0
+    let from = 0
     if (this.#skipLineFeed && chunk.length > 0) {
       this.#skipLineFeed = false
       if (chunk[0] === LINE_FEED) start = 1
@@ -138,17 +173,46 @@ export class SseDecoder {
     while (feed >= 0 || carriage >= 0) {
       const end = feed < 0 ? carriage : carriage < 0 ? feed : Math.min(feed, carriage)
       this.#keep(chunk.subarray(start, end))
-      this.#take(this.#line.take(), events)
+      const before = events.length
+      const isEnd = this.#take(this.#line.take(), events)
       start = end + 1
       if (end === carriage) {
         if (start === chunk.length) this.#skipLineFeed = true
         else if (chunk[start] === LINE_FEED) start++
       }
+      if (isEnd && this.#raw) {
+        this.#keepRaw(chunk.subarray(from, start))
+        this.#giveRaw(events, before)
+        from = start
+      }
       if (feed >= 0 && feed < start) feed = chunk.indexOf(LINE_FEED, start)
       if (carriage >= 0 && carriage < start) carriage = chunk.indexOf(CARRIAGE_RETURN, start)
     }
     this.#keep(chunk.subarray(start))
+    if (this.#raw) this.#keepRaw(chunk.subarray(from))
     return events
+  }
+
+  #keepRaw(piece: Uint8Array): void {
+    if (piece.length === 0) return
+    const isMarked = this.#rawStarts && startsWithMark(piece)
+    this.#rawStarts = false
+    this.#rawLength += piece.length
+    // Comments have no bound of their own.
+    if (this.#rawLength > 2 * this.#limit || this.#dropped) this.#raw = []
+    else this.#raw?.push(isMarked ? piece.subarray(MARK_LENGTH) : piece)
+  }
+
+  /** Gives the bytes to the event that they are. Comments alone are an event without data. */
+  #giveRaw(events: SseEvent[], before: number): void {
+    const raw = this.#raw ?? []
+    this.#raw = []
+    this.#rawLength = 0
+    const last = events.at(-1)
+    if (raw.length === 0) return
+    if (last && events.length > before) last.raw = raw
+    else if (last?.event === '') last.raw?.push(...raw)
+    else events.push({ event: '', data: [], raw })
   }
 
   #keep(piece: Uint8Array): void {
@@ -168,20 +232,27 @@ export class SseDecoder {
     this.skip()
   }
 
-  /** Reads a line. Its field is read from the first piece, so a short first piece is joined with the others. */
-  #take(pieces: readonly Uint8Array[], events: SseEvent[]): void {
+  /**
+   * Reads a line. Its field is read from the first piece, so a short first piece is joined with the others. Returns whether an
+   * event ends with it.
+   */
+  #take(pieces: readonly Uint8Array[], events: SseEvent[]): boolean {
     if (this.#droppedLine) {
       this.#droppedLine = undefined
-      return
+      return false
     }
     const [first, ...more] = pieces.length > 1 && (pieces[0]?.length ?? 0) < WITHIN ? [whole(pieces)] : pieces
     const line = first && this.#unmarked(first)
-    if (!line || line.length === 0) return this.#dispatch(events)
+    if (!line || line.length === 0) {
+      this.#dispatch(events)
+      return true
+    }
     const { field, value } = fieldOf(line)
-    if (field === undefined) return
+    if (field === undefined) return false
     const all = value.length > 0 ? [value, ...more] : more
     if (field === 'data') this.#addData(all)
     else this.#set(field, forgivingText(all))
+    return false
   }
 
   /** A line, without a byte order mark at the start of the stream. */
@@ -208,7 +279,7 @@ export class SseDecoder {
   #set(field: 'event' | 'id' | 'retry', value: string): void {
     if (field === 'event') this.#event = value
     else if (field === 'id' && !value.includes('\0')) this.#id = value
-    else if (field === 'retry' && /^[0-9]{1,9}$/.test(value)) this.retry = Number(value)
+    else if (field === 'retry' && /^[0-9]{1,9}$/.test(value)) this.retry = this.#retry = Number(value)
   }
 
   /** Events without data are returned too: servers send them to set an id early. */
@@ -220,7 +291,8 @@ export class SseDecoder {
       const event = { event: this.#event || 'message', data: this.#data ?? [] }
       const excess = dropped && this.#tooLong && { tooLong: tooLong(this.#limit) }
       const more = { ...(missing > 0 && { missing }), ...(dropped && { dropped }), ...excess }
-      events.push({ ...event, ...(id !== undefined && { id }), ...more })
+      const retry = this.#raw && this.#retry !== undefined ? { retry: this.#retry } : undefined
+      events.push({ ...event, ...(id !== undefined && { id }), ...more, ...retry })
     }
     this.#dropped = undefined
     this.#tooLong = false
@@ -229,6 +301,7 @@ export class SseDecoder {
     this.#dataLength = 0
     this.#event = ''
     this.#id = undefined
+    this.#retry = undefined
   }
 }
 

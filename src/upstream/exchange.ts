@@ -6,8 +6,9 @@ import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Id, Params, Request, Response, Sent } from '../rpc/message.js'
-import { type JsonSource, weightOf } from '../rpc/source.js'
+import { bytesIn, type JsonSource, weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
+import type { PassedEvent } from '../rpc/sse.js'
 import type { UnreadResponse } from '../rpc/unread-response.js'
 import { within } from '../time/time.js'
 import { type LaneCall, ROOM, type Turn } from './lane.js'
@@ -16,7 +17,16 @@ import { Unread } from './unread.js'
 
 export type Arrival =
   /** `isRequest`: a request of the server, in a client's own session. */
-  | { kind: 'notification'; method: string; params: Params; source?: JsonSource; isRequest?: boolean }
+  | {
+      kind: 'notification'
+      method: string
+      params: Params
+      source?: JsonSource
+      isRequest?: boolean
+      event?: PassedEvent | undefined
+    }
+  /** In a client's own session: an event without a message; or the status with which its stream has ended before the answer. */
+  | { kind: 'event'; event: PassedEvent | number }
   | { kind: 'question'; question: ServerQuestion }
   | Response
   | UnreadResponse
@@ -125,6 +135,8 @@ export class Exchange implements LaneCall {
   batch: Exchange | undefined
   /** Headers of the client's request that go on with it, if the session is its own. */
   carried: Readonly<Record<string, string>> | undefined
+  /** The events of the answer pass to the client as they come. */
+  passesEvents: boolean | undefined
   /** The client's own cancellation, which is on its way: the bridge sends none. */
   cancellation: Promise<unknown> | undefined
   /** For the inspector: the number of the call, and the received message that is forwarded without edits. */
@@ -252,7 +264,7 @@ export class Exchange implements LaneCall {
       const { batch } = this
       if (batch?.members?.every(({ answered }) => answered)) batch.arrive(arrival)
       this.succeeded = 'unread' in arrival || arrival.outcome.kind === 'result'
-    } else this.isServed = true
+    } else if (arrival.kind !== 'event') this.isServed = true
     this.#reader = undefined
     if (reader) reader.resolve(arrival)
     else if (arrival.kind === 'response') this.onUnreadAnswer?.()
@@ -308,6 +320,8 @@ function sizeOf(arrival: Arrival): number {
       return typeof arrival.params === 'string' ? 0 : weightOf(arrival.params.source)
     case 'response':
       return 'unread' in arrival ? arrival.unread.length : weightOf(arrival.outcome.source)
+    case 'event':
+      return typeof arrival.event === 'number' ? 0 : bytesIn(arrival.event.raw ?? [])
     case 'question':
       return 0
   }

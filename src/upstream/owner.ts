@@ -1,13 +1,19 @@
 /** The events that a peer reports to its owner: a session, a modern channel or a tunnel. */
-import type { Notification, Params, Request, Sent } from '../rpc/message.js'
+import type { Notification, Params, Request, Response, Sent } from '../rpc/message.js'
+import type { PassedEvent } from '../rpc/sse.js'
 import type { Exchange } from './exchange.js'
 import type { ChannelError } from './transport/channel.js'
 
 export interface Owner {
-  /** A request of the server, possibly on the stream of an exchange. It has to be answered with `respond`. */
-  asked(request: Request, exchange: Exchange | undefined): void
+  /**
+   * A request of the server, possibly on the stream of an exchange. It has to be answered with `respond`. `event`: what passes to
+   * the client.
+   */
+  asked(request: Request, exchange: Exchange | undefined, event?: PassedEvent): void
   /** A notification that names no exchange and did not arrive on the stream of one. */
-  notified(method: string, params: Params): void
+  notified(method: string, params: Params, event?: PassedEvent): void
+  /** On a stream that a client has opened: an event without a message, or with an invalid one, or with an answer that no exchange waits for. */
+  passed?(event: PassedEvent, message?: Response | 'invalid'): void
   /** The channel has ended. */
   ended(error: ChannelError): void
   /** The number, for the inspector, of the call to which a message without a stream or a name probably belongs. */

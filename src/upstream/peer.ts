@@ -39,6 +39,7 @@ import { objectAtEnd } from '../rpc/message-at-end.js'
 import type { Outline } from '../rpc/outline.js'
 import { cut, type JsonSource, repairedSourceOf, sourceOf, textOfWire, wireOf } from '../rpc/source.js'
 import { EMPTY, type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
+import { edited, type PassedEvent } from '../rpc/sse.js'
 import { unreadResponse } from '../rpc/unread-response.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { Deadline } from '../time/time.js'
@@ -324,6 +325,7 @@ export class Peer implements Receiver, ExchangePeer {
         headers: all,
         carried: own,
         account: exchange.account ?? this.account,
+        passesEvents: exchange.passesEvents,
       })
       .catch((error: ChannelError | Fault) => {
         if (this.#recorder) this.#recordRefusal(error, exchange)
@@ -400,8 +402,26 @@ export class Peer implements Receiver, ExchangePeer {
     const { source, repaired } = repairedSourceOf(bytes, isUtf8)
     if (repaired) this.#warnOfRepair('bytes that are not UTF-8')
     const message = parse(source)
-    if (message?.kind === 'batch') this.#takeAll(message, stream, http)
-    else this.#route(source, message, stream, http)
+    // The bytes of the event are not those of one message.
+    const as = http?.event && (repaired || message?.kind === 'batch') ? { ...http, event: edited(http.event) } : http
+    if (message?.kind === 'batch') this.#takeAll(message, stream, as)
+    else this.#route(source, message, stream, as)
+  }
+
+  passed(event: PassedEvent, stream: number | undefined): void {
+    if (this.end) return
+    this.#received++
+    if (stream === undefined) this.owner.passed?.(event)
+    else this.#passOn(event, stream)
+  }
+
+  left(exchange: number, status: number): void {
+    this.#passOn(status, exchange)
+  }
+
+  #passOn(event: PassedEvent | number, on: number): void {
+    const exchange = this.#exchanges.get(on)
+    if (exchange && !exchange.answered && exchange.arrive({ kind: 'event', event })) this.owner.arrived?.(exchange)
   }
 
   /** Takes a large answer to the client's own request, which it gets unchanged. Returns whether it is one. */
@@ -458,11 +478,17 @@ export class Peer implements Receiver, ExchangePeer {
     }
   }
 
-  #takeInvalid(source: JsonSource, message: Message | undefined, stream: number | undefined): void {
+  #takeInvalid(
+    source: JsonSource,
+    message: Message | undefined,
+    stream: number | undefined,
+    event?: PassedEvent,
+  ): void {
     const what = message ? 'no JSON-RPC message' : 'no JSON, or nested deeper than 256 levels'
     if (!message && this.channel.transport === 'stdio' && this.#takeFromEnd(source, what)) return
-    this.#failAnswer(source, what, stream)
-    this.#skip(what, source)
+    const isAnswer = this.#failAnswer(source, what, stream)
+    if (!event?.on) this.#skip(what, source)
+    else if (!isAnswer) this.owner.passed?.(event, 'invalid')
   }
 
   /**
@@ -495,15 +521,16 @@ export class Peer implements Receiver, ExchangePeer {
     }
   }
 
-  /** Fails the call that an invalid message answers. */
-  #failAnswer(source: JsonSource, what: string, stream?: number): void {
+  /** Fails the call that an invalid message answers. Returns whether there is one. */
+  #failAnswer(source: JsonSource, what: string, stream?: number): boolean {
     const id = brokenAnswerTo(source)
-    if (id === undefined) return
+    if (id === undefined) return false
     const on = this.#ofClientOn(stream)
     const own = this.ofClient ? this.#named(id as Id) : undefined
     const exchange = on ? (answered(on, id as Id) ?? own) : (own ?? this.#numbered(numberOf(id) ?? 0))
-    if (exchange && !exchange.answered)
-      exchange.fail(new ChannelError(`The server sent an invalid answer: it is ${what}`, { protocol: true }))
+    if (!exchange || exchange.answered) return false
+    exchange.fail(new ChannelError(`The server sent an invalid answer: it is ${what}`, { protocol: true }))
+    return true
   }
 
   #skip(what: string, { text }: JsonSource): void {
@@ -588,8 +615,9 @@ export class Peer implements Receiver, ExchangePeer {
     try {
       if (message?.kind === 'invalid' && message.read && message.read.id === this.#ofClientOn(stream)?.wireId)
         return this.#route(source, message.read, stream, http)
+      const event = http?.event
       if (!message || message.kind === 'invalid' || message.kind === 'batch')
-        return this.#takeInvalid(source, message, stream)
+        return this.#takeInvalid(source, message, stream, event)
       this.#invalidMessages?.clear()
       this.#received++
       switch (message.kind) {
@@ -607,7 +635,8 @@ export class Peer implements Receiver, ExchangePeer {
           if (exchange && !exchange.answered) {
             message.http = http
             if (exchange.arrive(message)) this.owner.arrived?.(exchange)
-          } else {
+          } else if (event?.on) this.owner.passed?.(event, message)
+          else {
             if (id !== undefined) this.possibleCallers?.answeredLate(id)
             this.#drop('an answer that nobody waits for')
           }
@@ -622,9 +651,9 @@ export class Peer implements Receiver, ExchangePeer {
           const exchange = this.#on(by)
           if (this.#recorder)
             this.#recorder.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
-          if (by === undefined) return this.owner.notified(method, params)
+          if (by === undefined) return this.owner.notified(method, params, event)
           if (exchange && !exchange.answered) {
-            if (exchange.arrive(message)) this.owner.arrived?.(exchange)
+            if (exchange.arrive(event ? { ...message, event } : message)) this.owner.arrived?.(exchange)
           } else this.#drop('a notification for a call that is over')
           return
         }
@@ -637,7 +666,7 @@ export class Peer implements Receiver, ExchangePeer {
               message: `Too many open requests (at most ${MAX_SERVER_REQUESTS})`,
             })
           }
-          return this.owner.asked(message, exchange)
+          return this.owner.asked(message, exchange, event)
         }
       }
     } catch (error) {

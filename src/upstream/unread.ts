@@ -25,7 +25,7 @@ export class Unread<Arrival extends { kind: string }> {
   /** Adds a message. Returns whether there was room. A question has its own reservation, so there is always room for it. */
   push(arrival: Arrival): boolean {
     const bytes = this.#weigh(arrival)
-    const full = arrival.kind === 'notification' && this.#arrivals.length >= MAX_UNREAD
+    const full = (arrival.kind === 'notification' || arrival.kind === 'event') && this.#arrivals.length >= MAX_UNREAD
     if (full || !this.#hold(this.#bytes + bytes)) return false
     this.#bytes += bytes
     this.#arrivals.push(arrival)

@@ -33,7 +33,7 @@ import { readHeaders, traceHeaders } from './headers.js'
 import type { Passing, RelayAt } from './relay.js'
 import { carriedIn } from './relay-headers.js'
 import { type ErrorRendering, explainInBand, notAllowed, sendJson } from './replies.js'
-import { carriedOf, HttpSession } from './session.js'
+import { carriedOf, HttpSession, ofNoCall } from './session.js'
 import type { SessionStore } from './sessions.js'
 import { Streams } from './streams.js'
 
@@ -72,6 +72,8 @@ export interface RequestAtEndpoint {
 /** What a message that gets no answer has in common with others of its request. */
 type Heard = Omit<ReceivedOneWay, 'bytes' | 'batch'>
 
+/** The events of a session of the server itself are the server's. */
+const PASSED = { resumable: false, priming: false, passes: true }
 /** The bridge itself, before it was started again, in place of the replica that had a session. */
 const BEFORE = ''
 
@@ -314,7 +316,7 @@ export class SessionRequests {
   /** Stores a session until it ends. Returns its id. Without room, closes it and throws a Fault. */
   #keep(session: ClientSession, streams: Streams, known: { id?: string; from?: string } = {}): string {
     const { sessions } = this.#options
-    streams.options = traits[session.revision]
+    streams.options = session.carries ? PASSED : traits[session.revision]
     try {
       const id = sessions.add(
         new HttpSession(session, streams, this.#options, known.from),
@@ -333,15 +335,6 @@ export class SessionRequests {
 function bytesOf(message: Notification | Response): Uint8Array {
   const source = message.kind === 'response' ? message.outcome.source : message.source
   return Buffer.from(textWithoutAbsent(message) ?? (source && join(wireOf(source))) ?? '')
-}
-
-/** The failure of a message that gets no answer: there is no call whose outcome is unknown. */
-function ofNoCall(error: unknown): Fault {
-  const fault = Fault.from(error, true)
-  if (fault.status !== 200) return fault
-  const { data, message, said } = fault
-  const { httpStatus } = data
-  return new Fault(fault.fault, message, { cause: fault, data, said, status: Number(httpStatus ?? 502) })
 }
 
 /** What the relay needs to know about a message of a relayed session. */

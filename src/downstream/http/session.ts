@@ -8,6 +8,7 @@ import type { ReceivedOneWay, SentBatch } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
 import type { Id, Request } from '../../rpc/message.js'
 import { type Wire, wireOf } from '../../rpc/source.js'
+import { HangUp } from '../../time/hang-up.js'
 import { answerLost, type Frame } from '../frames.js'
 import { type SortedBatch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
@@ -16,7 +17,7 @@ import type { AnswerOptions } from './answer.js'
 import { carryBack } from './carried-back.js'
 import { traceHeaders } from './headers.js'
 import { carriedIn } from './relay-headers.js'
-import { explainInBand, reserveAnswer, sendEvents, sendJson } from './replies.js'
+import { explainInBand, reserveAnswer, sendEvents, sendJson, whenOver } from './replies.js'
 import type { KeptSession } from './sessions.js'
 import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
@@ -91,9 +92,15 @@ export class HttpSession implements KeptSession {
   answerPost(request: Request, reply: FastifyReply): Promise<void> {
     const { id } = request
     const stream = this.#streamFor(reply, id)
+    const leaves = this.client.carries ? leaving(reply) : undefined
     const send = (frame: Frame) => {
-      const { text, last } = frame
-      if (!last) return stream.open().push(text)
+      const { text, last, event } = frame
+      if (typeof event === 'number') return this.#endUnanswered(stream, reply, event)
+      const held = event?.on?.pass(text, event)
+      if (event?.on && last) this.#endUnanswered(stream, reply, 202)
+      if (event?.on) return held
+      if (event || !last) stream.open()
+      if (!last) return stream.push(text, false, undefined, event)
       if (!stream.begin) return this.#endStream(stream, frame, () => answerLost(id))
       stream.leaveStream(reply.raw.destroyed)
       reply.code(last.cancelled ? 202 : last.status)
@@ -115,8 +122,15 @@ export class HttpSession implements KeptSession {
       headers,
       grant,
       ends,
-      ...(this.client.carries && carriedOf(reply.request)),
+      ...(leaves && { leaves, ...carriedOf(reply.request) }),
     })
+  }
+
+  /** Ends the answer to a POST as the server has: the call may be answered on another stream. */
+  #endUnanswered(stream: EventStream, reply: FastifyReply, status: number): undefined {
+    if (stream.begin && !reply.raw.destroyed) reply.code(status).send()
+    stream.leaveStream(reply.raw.destroyed)
+    stream.end()
   }
 
   /**
@@ -165,16 +179,14 @@ export class HttpSession implements KeptSession {
     sendJson(reply, isLost ? together(answers.map(({ lost }) => lost())) : text)
   }
 
-  /** Opens a stream for messages that belong to no request, or resumes one. Throws a Fault if it cannot. */
-  listen(reply: FastifyReply, lastEventId: string | undefined): void {
+  /** Opens a stream for messages that belong to no request, or resumes one: at the server, if the session is its own. Rejects with a Fault if it cannot. */
+  async listen(reply: FastifyReply, lastEventId: string | undefined): Promise<void> {
+    if (this.client.listen) return this.#listenAtServer(reply, lastEventId, this.client.listen)
     const resumed = lastEventId === undefined ? undefined : this.#streams.resume(lastEventId)
     // This replica does not have the events of another one, so it opens a new stream, which reports all changes.
     const isNew = lastEventId === undefined || (!resumed && this.from !== undefined)
     const events = resumed ?? (isNew ? this.#streams.listen() : undefined)
-    if (!events && isNew)
-      throw new Fault('rateLimited', `Too many open streams in this session (at most ${MAX_STANDALONE})`, {
-        retryAfter: 1,
-      })
+    if (!events && isNew) throw tooManyStreams()
     if (!events) {
       reply.header('allow', 'POST, DELETE')
       throw new Fault('methodNotAllowed', 'Cannot resume: unknown or expired Last-Event-ID')
@@ -183,18 +195,44 @@ export class HttpSession implements KeptSession {
     this.client.listened()
   }
 
+  async #listenAtServer(
+    reply: FastifyReply,
+    lastEventId: string | undefined,
+    listen: NonNullable<ClientSession['listen']>,
+  ): Promise<void> {
+    const stream = this.#streams.openStandalone()
+    if (!stream) throw tooManyStreams()
+    const signal = leaving(reply)
+    try {
+      await listen(stream, { ...carriedOf(reply.request), lastEventId, signal })
+    } catch (error) {
+      this.#streams.dropStandalone(stream)
+      if (signal.aborted) return void reply.hijack()
+      if (error instanceof Fault && error.fault === 'methodNotAllowed') reply.header('allow', 'POST, DELETE')
+      throw ofNoCall(error)
+    }
+    this.#streams.flushTo(stream)
+    this.#connect(stream, reply)
+  }
+
+  /** Sends the events of a stream. Those of the server may be late, but its headers are not. */
+  #connect(stream: EventStream, reply: FastifyReply): void {
+    const events = stream.connect()
+    sendEvents(reply, events)
+    if (events.readableLength === 0) reply.raw.flushHeaders()
+  }
+
   /** The stream of the answer to a POST. It begins if another message comes before the answer, or if that takes long. */
   #streamFor(reply: FastifyReply, request?: Id): EventStream {
-    const begin = (stream: EventStream) =>
-      reply.raw.destroyed ? stream.endUnopened() : sendEvents(reply, stream.connect())
+    const begin = (stream: EventStream) => (reply.raw.destroyed ? stream.endUnopened() : this.#connect(stream, reply))
     return this.#streams.streamFor(request, { begin, commitAfter: this.#options.commitAfter })
   }
 
   /** Sends the last frame on the event stream. */
-  async #endStream(stream: EventStream, { text, last }: Frame, lost: () => Wire): Promise<void> {
+  async #endStream(stream: EventStream, { text, last, event }: Frame, lost: () => Wire): Promise<void> {
     // A cancelled request needs no answer, but a resumable stream must end with one: otherwise the client resumes it.
     if (last?.cancelled && !this.#streams.options.resumable) stream.end()
-    else await stream.push(text, true, lost)
+    else await stream.push(text, true, lost, typeof event === 'object' ? event : undefined)
     this.#streams.forgetStream(stream)
   }
 }
@@ -208,6 +246,27 @@ function saidAtOnce(answers: readonly Answered[]): { text: Wire; last: NonNullab
     return { text: wireOf(array.source), last }
   const isRefused = last.status >= 300 && answers.every((one) => one.last?.headers === headers)
   return isRefused ? { text, last } : undefined
+}
+
+/** The failure of a message that gets no answer: there is no call whose outcome is unknown. */
+export function ofNoCall(error: unknown): Fault {
+  const fault = Fault.from(error, true)
+  if (fault.status !== 200) return fault
+  const { data, message, said } = fault
+  const { httpStatus } = data
+  return new Fault(fault.fault, message, { cause: fault, data, said, status: Number(httpStatus ?? 502) })
+}
+
+/** Aborts when the client disconnects before the reply is complete. */
+function leaving(reply: FastifyReply): HangUp {
+  const left = new HangUp()
+  whenOver(reply, () => reply.raw.writableFinished || left.abort())
+  return left
+}
+
+function tooManyStreams(): Fault {
+  const message = `Too many open streams in this session (at most ${MAX_STANDALONE})`
+  return new Fault('rateLimited', message, { retryAfter: 1 })
 }
 
 /** What goes on to the server beside a message of a session whose client has its own there. */

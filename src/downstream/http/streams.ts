@@ -4,10 +4,10 @@
  */
 import type { Readable } from 'node:stream'
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
-import type { DeliveryKind } from '../../protocol/upstream.js'
+import type { AboutMessage } from '../../protocol/upstream.js'
 import type { Id } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
-import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+import { encodeEvent, KEEP_ALIVE, type PassedEvent, type PassedStream } from '../../rpc/sse.js'
 import type { Outlet } from '../legacy/session.js'
 import { EventConnection } from './connection.js'
 import { type EventStore, StoredEvents } from './event-store.js'
@@ -19,6 +19,8 @@ export interface StreamOptions {
   resumable: boolean
   /** A stream begins with an event that has an id and empty data. */
   priming: boolean
+  /** The events are those of the server: it resumes its streams itself. */
+  passes?: boolean
 }
 
 /** Most GET streams that a session may have open. */
@@ -37,7 +39,7 @@ export interface PostOptions {
 }
 
 /** One event stream. A client that resumes it continues on another connection. */
-export class EventStream {
+export class EventStream implements PassedStream {
   readonly id: string
   /** The id of the request that it answers, if it is a single one. */
   readonly request: Id | undefined
@@ -76,9 +78,10 @@ export class EventStream {
       this.#owner.disconnected(this)
     })
     this.#connection = connection
-    const primed = after === undefined && this.#owner.options.priming
+    const { priming, passes } = this.#owner.options
+    const primed = after === undefined && priming
     // Clients wait for the headers, which are sent with the first bytes.
-    connection.readable.push(primed ? `id: ${this.id}-0\nretry: ${RETRY}\ndata: \n\n` : KEEP_ALIVE)
+    if (!passes) connection.readable.push(primed ? `id: ${this.id}-0\nretry: ${RETRY}\ndata: \n\n` : KEEP_ALIVE)
     const early = this.#early ?? []
     this.#early = undefined
     this.awaited = false
@@ -88,16 +91,17 @@ export class EventStream {
   }
 
   /**
-   * Sends one message; the last one ends the stream. Without memory for it, sends `instead`, or else closes the connection.
-   * The promise resolves when there is room for more; undefined if there is room now.
+   * Sends one message, as the event that has brought it; the last one ends the stream. Without memory for it, sends `instead`, or
+   * else closes the connection. The promise resolves when there is room for more; undefined if there is room now.
    */
-  push(message: Wire, last = false, instead?: () => Wire): Promise<void> | undefined {
+  push(message: Wire, last = false, instead?: () => Wire, passed?: PassedEvent): Promise<void> | undefined {
     if (this.ended) return undefined
     const connection = this.#connection
     const text = instead && connection?.admits(message) === false ? instead() : message
     const { resumable } = this.#owner.options
     const number = ++this.last
-    const event = resumable ? encodeEvent(text, { id: `${this.id}-${number}` }) : encodeEvent(text)
+    const id = resumable ? `${this.id}-${number}` : passed?.id
+    const event = (text === message && passed?.raw) || encodeEvent(text, { id, retry: passed?.retry })
     if (resumable) this.#owner.stored.keepEvent(this, number, event)
     if (this.awaited) {
       this.#early ??= []
@@ -107,6 +111,10 @@ export class EventStream {
     const written = connection?.write(event)
     if (last) this.end()
     return written
+  }
+
+  pass(message: Wire, event: PassedEvent): Promise<void> | undefined {
+    return this.push(message, false, undefined, event)
   }
 
   end(): void {
@@ -199,13 +207,19 @@ export class Streams implements Outlet {
 
   /** Opens a GET stream; undefined if too many are open. */
   listen(): Readable | undefined {
+    const stream = this.openStandalone()
+    return stream && this.#flushed(stream, stream.connect())
+  }
+
+  /** A GET stream, not connected yet; undefined if too many are open. */
+  openStandalone(): EventStream | undefined {
     const disconnected = this.#standalone.filter((stream) => !stream.connected)
     if (this.#standalone.length - disconnected.length >= MAX_STANDALONE) return undefined
     const stream = new EventStream(this, `g${++this.#lastId}`)
     const forgotten = disconnected.slice(0, -MAX_STANDALONE)
     this.#standalone = [...this.#standalone.filter((one) => !forgotten.includes(one)), stream]
     this.onConnection(stream, 'opened')
-    return this.#flushed(stream, stream.connect())
+    return stream
   }
 
   /**
@@ -226,8 +240,9 @@ export class Streams implements Outlet {
   }
 
   /** Sends a message that belongs to no request on exactly one stream, or stores it until there is one. */
-  deliver(text: Wire, about: DeliveryKind = {}): void {
-    const { kind, key } = about
+  deliver(text: Wire, about: AboutMessage = {}): void {
+    const { kind, key, event } = about
+    if (event?.on) return void event.on.pass(text, event)?.catch(() => {})
     if (kind === 'withdrawal' && this.#queued.dropMessage(key)) return
     const stream = this.#standalone.findLast(isOpen) ?? (kind === 'question' ? undefined : this.#ofRequest)
     if (stream) stream.push(text)?.catch(() => {})
@@ -246,8 +261,14 @@ export class Streams implements Outlet {
   /** Handles the end of a connection. */
   disconnected(stream: EventStream): void {
     if (stream.ended) this.forgetStream(stream)
+    if (this.options.passes) this.dropStandalone(stream)
     // Another connection may have replaced this one.
     if (!stream.connected) this.onConnection(stream, stream.ended ? 'ended' : 'left')
+  }
+
+  /** Forgets a GET stream, which nobody resumes here. */
+  dropStandalone(stream: EventStream): void {
+    this.#standalone = this.#standalone.filter((other) => other !== stream)
   }
 
   /** Sends a keep-alive on all streams, and drops expired events. */
@@ -284,9 +305,13 @@ export class Streams implements Outlet {
   }
 
   #flushed(stream: EventStream, connection: Readable): Readable {
-    // Nothing can be sent on an ended stream.
-    if (!stream.ended) this.#queued.flush(stream, this.#standalone.includes(stream) ? 'all' : 'others')
+    this.flushTo(stream)
     return connection
+  }
+
+  /** Sends on a stream what has waited for one. Nothing can be sent on an ended one. */
+  flushTo(stream: EventStream): void {
+    if (!stream.ended) this.#queued.flush(stream, this.#standalone.includes(stream) ? 'all' : 'others')
   }
 }
 

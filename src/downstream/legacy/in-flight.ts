@@ -68,10 +68,13 @@ export class InFlight {
     return Array.isArray(meant) ? undefined : meant
   }
 
-  /** Handles `notifications/cancelled`. */
-  cancel(params: Params): void {
+  /** Handles `notifications/cancelled`; `after` so many milliseconds if the request may end by itself. */
+  cancel(params: Params, after = 0): void {
     const reason = typeof params === 'string' ? undefined : stringUnder(params, 'reason')
-    this.named(params)?.abort(typeof reason === 'string' ? reason : 'The client has cancelled')
+    const meant = this.named(params)
+    const abort = () => meant?.abort(typeof reason === 'string' ? reason : 'The client has cancelled')
+    if (after === 0) abort()
+    else setTimeout(abort, after).unref()
   }
 
   /** Aborts all requests. */

@@ -8,12 +8,14 @@ import { metaOf } from '../../protocol/classify.js'
 import type { Encoded, MessageOrigin } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { legacyError } from '../../protocol/legacy-client.js'
-import type { SayTunnelled, Tunnel } from '../../protocol/upstream.js'
+import type { AboutAsked, SayTunnelled, Tunnel } from '../../protocol/upstream.js'
 import { error as errorMessage, notification, type Request, result } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, isEmpty } from '../../rpc/splice.js'
+import { edited, type PassedEvent } from '../../rpc/sse.js'
+import type { Signal } from '../../time/hang-up.js'
 import type { CallLogEntry } from '../call-log.js'
-import type { Send } from '../frames.js'
+import type { Frame, Send } from '../frames.js'
 import { replyIn } from '../outcome.js'
 
 /** What a request says. `_meta` is in the params, too. */
@@ -23,6 +25,7 @@ interface Asked extends Pick<Call, 'method' | 'params' | 'meta' | 'caller' | 'an
 
 interface EncodedAnswer extends Encoded {
   http?: ReceivedHead | undefined
+  event?: PassedEvent | undefined
 }
 
 export class LinkedCall implements Link {
@@ -32,13 +35,22 @@ export class LinkedCall implements Link {
   readonly #record: CallLogEntry
   readonly #send: Send
   readonly #batch: SentBatch | undefined
+  readonly #leaves: Signal | undefined
   /** The server has answered, or the request has failed. */
   isSettled = false
   /** The answer has been sent to the client. */
   isSent: () => void = () => {}
   #isOver = false
 
-  constructor(request: Request, caller: Caller, tunnel: Tunnel, record: CallLogEntry, send: Send, batch?: SentBatch) {
+  /** `about`: the batch that it belongs to, and what aborts when the client disconnects before the answer. */
+  constructor(
+    request: Request,
+    caller: Caller,
+    tunnel: Tunnel,
+    record: CallLogEntry,
+    send: Send,
+    { batch, leaves }: Pick<AboutAsked, 'batch' | 'leaves'> = {},
+  ) {
     const { method, params } = request
     const meta = metaOf(request)
     this.asked = { method, params: typeof params === 'string' ? EMPTY : params, meta, caller, answers: undefined }
@@ -47,19 +59,20 @@ export class LinkedCall implements Link {
     this.#record = record
     this.#send = send
     this.#batch = batch
+    this.#leaves = leaves
   }
 
   ask(call: Call): Promise<Final> {
     // Policies read lists of the server, which are not what the client waits for.
     const isOwn = call.log === this.#record
     return new Promise((resolve, reject) => {
-      const say: SayTunnelled = ({ text, origin, answer, told, dropped }) => {
-        if (told) {
+      const say: SayTunnelled = ({ text, origin, answer, told, dropped, event }) => {
+        if (told && typeof event !== 'number') {
           const passed: Told = { kind: 'notification', ...told }
-          passed.received = { era: 'legacy', text, ...(origin && { origin }), told: passed }
+          passed.received = { era: 'legacy', text, ...(origin && { origin }), event, told: passed }
           return isOwn ? call.tell(passed) : this.tell(passed)
         }
-        if (!answer) return this.#pass(text, origin)
+        if (!answer) return this.#pass(text, origin, event)
         if (dropped && isOwn) this.#record.note({ dropped })
         const reply = replyIn(answer)
         const source = 'unread' in answer ? undefined : answer.outcome.source
@@ -73,7 +86,7 @@ export class LinkedCall implements Link {
       }
       const { carried, credential } = call
       const about = isOwn
-        ? { carried, credential, call: this.#record.recorder?.number, batch: this.#batch }
+        ? { carried, credential, call: this.#record.recorder?.number, batch: this.#batch, leaves: this.#leaves }
         : { carried, credential }
       this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, about).catch((error: unknown) => {
         this.isSettled ||= isOwn
@@ -87,13 +100,13 @@ export class LinkedCall implements Link {
     const { received } = told
     const isPassed = received?.era === 'legacy' && received.told === told
     const text = isPassed ? received.text : notification(told.method, told.params)
-    return this.#pass(text, isPassed ? received.origin : told.params)
+    return this.#pass(text, isPassed ? received.origin : told.params, isPassed ? received.event : undefined)
   }
 
-  #pass(text: Wire, origin: MessageOrigin | undefined): Promise<void> | undefined {
+  #pass(text: Wire, origin: MessageOrigin | undefined, event: Frame['event']): Promise<void> | undefined {
     if (this.#isOver) return undefined
-    this.#record.recorder?.sent(text, origin)
-    return this.#send({ text })
+    if (text !== '') this.#record.recorder?.sent(text, origin)
+    return this.#send({ text, event })
   }
 
   /** The answer for the client, and the head that the server has sent with it, unless it was edited. */
@@ -103,15 +116,16 @@ export class LinkedCall implements Link {
     const { received } = reply
     const passed = received && isUnedited(reply, received.reply) ? received : undefined
     const http = passed?.http
+    const event = passed ? http?.event : edited(received?.http?.event)
     if (reply.kind === 'error') {
-      if (passed?.source) return { text: passed.message, origin: passed.source, http }
+      if (passed?.source) return { text: passed.message, origin: passed.source, http, event }
       const origin = legacyError(this.asked, reply.error, revision)
-      return { text: errorMessage(id, origin), origin }
+      return { text: errorMessage(id, origin), origin, event }
     }
-    if (passed && !passed.source) return { text: passed.message, origin: 'rebuilt', http }
+    if (passed && !passed.source) return { text: passed.message, origin: 'rebuilt', http, event }
     const { result: payload } = reply
-    if (!passed?.source) return { text: result(id, payload), origin: payload }
-    return { text: passed.message, origin: payload.edits ? payload : passed.source, http }
+    if (!passed?.source) return { text: result(id, payload), origin: payload, event }
+    return { text: passed.message, origin: payload.edits ? payload : passed.source, http, event }
   }
 
   /** What the server gets: the request as it came, unless anything has edited the call. */

@@ -7,7 +7,7 @@ import type { Grant, Handler, ReceivedHead, ReceivedOneWay, Sender, SentBatch } 
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { LogLevel } from '../../protocol/methods.js'
 import type { ReceivedTrace } from '../../protocol/trace.js'
-import type { DeliveryKind, LeftTunnel, Upstream } from '../../protocol/upstream.js'
+import type { AboutMessage, LeftTunnel, Tunnel, Upstream } from '../../protocol/upstream.js'
 import type { Notification, Request, Response } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
@@ -66,6 +66,8 @@ export interface ClientSession {
   batchOf?(batch: SortedBatch, bytes: Uint8Array): SentBatch | undefined
   /** Whether a message belongs to a request in flight in this replica. */
   isFor?(message: Notification | Response): boolean
+  /** Opens a stream at the server, if the session is its own and over HTTP on both sides. As `Tunnel.listen`. */
+  listen?: Tunnel['listen']
   /** The client can now receive messages that belong to no request. */
   listened(): void
   /**
@@ -92,6 +94,8 @@ export interface AboutRequest {
   grant?: Grant | undefined
   /** Aborts when that token ends. */
   ends?: Signal | undefined
+  /** Aborts when the client disconnects before the answer. */
+  leaves?: Signal | undefined
 }
 
 /** Takes the messages for the client that belong to no request. */
@@ -100,7 +104,7 @@ export interface Outlet {
    * Sends a message. While it waits, a later message with the same key replaces it, and the withdrawal of a question drops
    * both.
    */
-  deliver(text: Wire, about?: DeliveryKind): void
+  deliver(text: Wire, about?: AboutMessage): void
   /** Whether the session can end without a connected client noticing. */
   isIdle(): boolean
   /** The server has ended the session. */

@@ -12,6 +12,7 @@ import { withReceived } from '../../protocol/trace.js'
 import type { LegacyRoute, Tunnel } from '../../protocol/upstream.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
 import { EMPTY, type Json } from '../../rpc/splice.js'
+import type { PassedStream } from '../../rpc/sse.js'
 import type { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Frame, Send } from '../frames.js'
@@ -23,6 +24,9 @@ import { InFlight } from './in-flight.js'
 import { LinkedCall } from './linked-call.js'
 import type { AboutRequest, ClientSession, OpenOptions, SessionPlace, SessionRecord } from './session.js'
 import { TranslatedSession } from './translated-session.js'
+
+/** Milliseconds in which a server over HTTP ends a call itself that its client has cancelled, with an answer or without. */
+const END_WITHIN = 1_000
 
 type Said = Pick<SessionRecord, 'clientInfo' | 'capabilities' | 'reportsRoots'>
 
@@ -42,9 +46,10 @@ export class TunnelSession implements ClientSession {
   /** Records the messages outside of calls; undefined without a recorder. */
   readonly #recorder: SessionRecorder | undefined
   readonly #answering = new Set<LinkedCall>()
-  /** The server has ended the session. Its end waits until what has become of calls is sent. */
+  /** The server has ended the session. */
   #lost = false
-  #waits = false
+  /** Ends of the session and of streams, which wait until what has become of calls is sent. */
+  #ends: (() => void)[] = []
 
   /** Another session has its place: it ends with its requests in flight. */
   #left = false
@@ -61,14 +66,14 @@ export class TunnelSession implements ClientSession {
     tunnel.attach({
       isIdle: () => this.open === 0 && outlet.isIdle(),
       message: (text, about) => {
-        if (this.#left && this.open === 0) return
+        if ((this.#left && this.open === 0) || (about?.isUnknown && !this.#carriesUnknown)) return
         this.#recorder?.sent(text, about?.call, about?.origin)
         outlet.deliver(text, about)
       },
       // Deferred, so that calls in flight learn how they have ended.
       ended: () => {
         this.#lost = true
-        setImmediate(() => this.#endOnceSent())
+        this.#onceSent(() => outlet.ended())
       },
     })
   }
@@ -93,6 +98,18 @@ export class TunnelSession implements ClientSession {
     return this.#tunnel.keepsIds === true
   }
 
+  get listen(): Tunnel['listen'] {
+    const { listen } = this.carries ? this.#tunnel : {}
+    if (!listen) return undefined
+    return (stream, opening) => {
+      const passing: PassedStream = {
+        pass: (message, event) => stream.pass(message, event),
+        end: () => this.#onceSent(() => stream.end()),
+      }
+      return listen.call(this.#tunnel, passing, opening)
+    }
+  }
+
   get session(): string | undefined {
     return this.#options.session
   }
@@ -103,7 +120,7 @@ export class TunnelSession implements ClientSession {
 
   async answerClient(request: Request, send: Send, about: AboutRequest = {}): Promise<void> {
     const { id, method } = request
-    const { trace, headers, ends } = about
+    const { trace, headers, ends, leaves } = about
     const { log, transport, serverTransport, sender, session, upstream } = this.#options
     const fields = {
       clientEra: 'legacy',
@@ -116,18 +133,21 @@ export class TunnelSession implements ClientSession {
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const stop = ends && endWith(ends, controller)
-    const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send, about.batch)
+    const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send, about)
     this.#answering.add(call)
     try {
       let last: Frame
       try {
         record.recorder?.began(request, undefined, headers)
         const reply = await upstream.handle(this.#callOf(request, call, controller, record, about))
-        const { text, origin, http } = call.encoded(reply, this.revision)
+        const { text, origin, http, event } = call.encoded(reply, this.revision)
         record.ended(reply, text, origin)
-        last = { text, last: { status: 200, ...http } }
+        last = { text, event, last: { status: 200, ...http } }
       } catch (error) {
-        const failure = record.failureOf(error, controller, 'session')
+        const hasLeft = leaves?.aborted && !controller.aborted
+        const failure = hasLeft
+          ? record.failureOf(error, leaves, 'disconnected')
+          : record.failureOf(error, controller, 'session')
         const text = errorMessage(id, legacyError(call.asked, failureError(failure), this.revision))
         record.failed(failure, text)
         last = { text, last: { status: 200, ...failure } }
@@ -139,7 +159,7 @@ export class TunnelSession implements ClientSession {
       // Only now, so that what the server has said since follows its answer.
       call.isSent()
       this.#answering.delete(call)
-      if (this.#waits) this.#endOnceSent()
+      for (const end of this.#ends.splice(0)) this.#onceSent(end)
       stop?.()
       this.#running.leaveRequest(id, controller)
       if (this.#left && this.open === 0) this.close()
@@ -191,14 +211,18 @@ export class TunnelSession implements ClientSession {
     const passed = isPassed
       ? this.#tunnel.notify(method, typeof params === 'string' ? EMPTY : params, received)
       : undefined
-    if (cancels) this.#running.cancel(params)
+    if (cancels) this.#running.cancel(params, this.carries ? END_WITHIN : 0)
     return passed
   }
 
   /** Whether a notification goes to the server: one that the bridge does not know may name what is hidden. */
   #carries(method: string): boolean {
-    const { upstream, sender } = this.#options
     if (LEGACY_CLIENT_NOTIFICATIONS.has(method) || method === 'notifications/tasks/status') return true
+    return this.#carriesUnknown
+  }
+
+  get #carriesUnknown(): boolean {
+    const { upstream, sender } = this.#options
     return upstream.carriesUnknown?.(sender) ?? true
   }
 
@@ -224,10 +248,12 @@ export class TunnelSession implements ClientSession {
     this.#report(this.#lost ? 'lost' : 'ended')
   }
 
-  /** Ends the session of a client whose server has ended it: policies may still be busy with answers and errors that are to be sent in it. */
-  #endOnceSent(): void {
-    this.#waits = [...this.#answering].some(({ isSettled }) => isSettled)
-    if (!this.#waits) this.#options.outlet.ended()
+  /** Policies may still be busy with answers and errors that are to be sent before the end. */
+  #onceSent(end: () => void): void {
+    setImmediate(() => {
+      if ([...this.#answering].some(({ isSettled }) => isSettled)) this.#ends.push(end)
+      else end()
+    })
   }
 
   /** Whether a message cancels a request that the client has sent to another replica. */

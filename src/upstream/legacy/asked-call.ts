@@ -125,7 +125,7 @@ export class AskedCall {
         const last = this.#decode(call, arrival, exchange, this.session)
         await settle(this.session, exchange, call, arrival, last, this.#hadNoRoom)
         return last
-      } else {
+      } else if (arrival.kind === 'notification') {
         const told = relayed(call, arrival.method, arrival.params)
         const held = told && call.tell(told)
         if (held) await held

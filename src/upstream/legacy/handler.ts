@@ -113,7 +113,7 @@ export function legacyHandler(
           // Once the server asks, it is an asked call, which may be parked.
           if (arrival.kind === 'question')
             asked = new AskedCall(session, exchange, { decode, question: arrival.question })
-          else {
+          else if (arrival.kind === 'notification') {
             const told = relayed(call, arrival.method, arrival.params)
             const held = told && call.tell(told)
             if (held) await held

@@ -25,6 +25,7 @@ import type {
   LeftTunnel,
   ReceivedBatch,
   SayTunnelled,
+  StreamOpening,
   Tunnel,
   TunnelListener,
 } from '../../protocol/upstream.js'
@@ -44,6 +45,7 @@ import {
 } from '../../rpc/message.js'
 import { join, lengthOf, own, sourceOf, type Wire, wireOf } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, raw, write } from '../../rpc/splice.js'
+import { edited, type PassedEvent, type PassedStream } from '../../rpc/sse.js'
 import type { Signal } from '../../time/hang-up.js'
 import { within } from '../../time/time.js'
 import type { Arrival, Exchange } from '../exchange.js'
@@ -245,16 +247,26 @@ export class DirectTunnel implements Tunnel, Owner {
       exchange.carried = about.carried
       if (about.batch instanceof OutgoingBatch) exchange.within = about.batch
       exchange.passesUnread = revise === undefined
+      exchange.passesEvents = about.leaves !== undefined
     }
     const token = ofClient ? undefined : tokenOf(request.params)
     const hangUp = () => {
       exchange.endExchange(typeof signal.reason === 'string' ? signal.reason : undefined)
     }
     signal.addEventListener('abort', hangUp, { once: true })
+    const { leaves } = about
+    let mayBeResumed = false
+    const leave = () => {
+      if (mayBeResumed) return this.#peer.channel.abandon(exchange.id)
+      exchange.cancellation ??= Promise.resolve()
+      exchange.endExchange()
+    }
+    leaves?.addEventListener('abort', leave, { once: true })
     let isFirst = true
     try {
       if (this.begun) await this.begun
       signal.throwIfAborted()
+      leaves?.throwIfAborted()
       exchange.sendCall(
         request.method,
         withToken(request.params, token === undefined ? undefined : String(exchange.id)),
@@ -265,6 +277,13 @@ export class DirectTunnel implements Tunnel, Owner {
         const arrival = await (isFirst
           ? this.#unlessLost(exchange.nextArrival(), request.method)
           : this.#next(exchange.nextArrival()))
+        if (arrival.kind === 'event') {
+          const { event } = arrival
+          mayBeResumed ||= typeof event === 'number' || event.id !== undefined
+          const held = say({ text: '', event })
+          if (held) await held
+          continue
+        }
         isFirst = false
         const turn = this.#delivery?.wait(exchange)
         if (turn) await turn
@@ -277,16 +296,18 @@ export class DirectTunnel implements Tunnel, Owner {
           const { source, payload } = answer.outcome
           const isSame = ofClient && answer === arrival && isOf(answer, request.id)
           const text = isSame ? wireOf(source) : responseMessage(request.id, answer)
+          if (answer.http && !isSame) answer.http = { ...answer.http, event: edited(answer.http.event) }
           // Awaited here, because messages that arrived after the answer are sent when this function ends.
           return await say({ text, answer, dropped, origin: payload?.edits ? payload : source })
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
         const received = typeof arrival.params === 'string' ? undefined : arrival.params
         const params = progress && received ? edit(received, { progressToken: token }) : received
-        const { method, source } = arrival
+        const { method, source, event } = arrival
+        mayBeResumed ||= event?.id !== undefined
         const text = ofClient && source ? wireOf(source) : notification(method, params)
         const told = arrival.isRequest ? undefined : { method, params: params ?? EMPTY }
-        const held = say({ text, origin: params ?? source, ...(told && { told }) })
+        const held = say({ text, origin: params ?? source, event, ...(told && { told }) })
         if (held) await held
         this.#delivery?.done(exchange)
       }
@@ -298,6 +319,7 @@ export class DirectTunnel implements Tunnel, Owner {
       return await this.ask(request, signal, say, { ...about, again: true })
     } finally {
       signal.removeEventListener('abort', hangUp)
+      leaves?.removeEventListener('abort', leave)
       exchange.endExchange()
       if (this.over) this.#closeUnused()
     }
@@ -312,25 +334,58 @@ export class DirectTunnel implements Tunnel, Owner {
     return kind === 'request' || method === LOG ? this.#onlyCall : undefined
   }
 
-  asked(request: Request, exchange: Exchange | undefined): void {
+  async listen(stream: PassedStream, { lastEventId, signal, ...about }: StreamOpening): Promise<void> {
+    if (this.begun) await this.begun
+    const { channel, account } = this.#peer
+    const { principal } = this.#options
+    const { carried } = about
+    const headers = carried ? credentialOf(about) : this.#peer.headers
+    try {
+      await channel.pass?.(stream, { headers, carried, account, principal, lastEventId, signal })
+    } catch (error) {
+      if (!(error instanceof ChannelError)) throw error
+      const { refusal, protocol } = error
+      if (refusal?.status === 404) this.#forget()
+      if (this.over) throw this.#goneWith(error)
+      if (protocol || refusal?.status === 405)
+        throw new Fault('methodNotAllowed', 'The server has no stream for its own messages', { cause: error })
+      throw callFault(error, true)
+    }
+  }
+
+  asked(request: Request, exchange: Exchange | undefined, event?: PassedEvent): void {
     const { write = plain } = this.#options
     this.#traces.asked(request)
     const isOfCall = this.#peer.ofClient && exchange?.client === this && !exchange.answered
     if (isOfCall && request.source) {
       const { method, params, source } = request
-      if (exchange.arrive({ kind: 'notification', method, params, source, isRequest: true })) return
+      if (exchange.arrive({ kind: 'notification', method, params, source, isRequest: true, event })) return
       exchange.dropped--
     }
     const call = exchange?.number ?? this.#onlyCall
-    this.#deliver(write(request), { call, origin: originOf(request), kind: 'question', key: idKey(request.id) })
+    this.#deliver(write(request), { call, origin: originOf(request), kind: 'question', key: idKey(request.id), event })
   }
 
-  notified(method: string, params: Params): void {
+  notified(method: string, params: Params, event?: PassedEvent): void {
     const { write = plain } = this.#options
     const call = method === LOG ? this.#onlyCall : undefined
-    const about = { call, origin: originOf({ params }), ...withdrawal(method, params) }
+    const about = { call, origin: originOf({ params }), event, ...withdrawal(method, params) }
     if (about.key !== undefined) this.#traces.settled(about.key)
     this.#deliver(write({ kind: 'notification', method, params }), about)
+  }
+
+  passed(event: PassedEvent, message?: Response | 'invalid'): void {
+    const isUnknown = message !== undefined
+    const { principal, revision } = this.#options
+    const revise = revision.of(principal, undefined)
+    if (typeof message !== 'object' || !revise) return this.#deliver('', { event, isUnknown })
+    revisedResponse(message, revise)
+      .then((revised) => {
+        const { id = 'null' as Id } = revised
+        if (revised === message) this.#deliver('', { event, isUnknown })
+        else this.#deliver(responseMessage(id, revised), { event: edited(event), isUnknown })
+      })
+      .catch(() => {})
   }
 
   arrived(exchange: Exchange): void {

@@ -9,6 +9,7 @@ import type { HttpRefusal } from '../../protocol/refusal.js'
 import type { ServerSession } from '../../protocol/upstream.js'
 import type { Batch } from '../../rpc/message.js'
 import type { Outline } from '../../rpc/outline.js'
+import type { PassedEvent, PassedStream } from '../../rpc/sse.js'
 import type { Signal } from '../../time/hang-up.js'
 import type { Lanes } from '../lanes.js'
 import { excerpt } from './stdio/stderr-tail.js'
@@ -30,6 +31,16 @@ export interface OutgoingMessage {
   account?: Account | undefined
   /** Who takes what the server answers to a notification; only over HTTP. */
   heard?: Heard | undefined
+  /** The events of the answer pass to a client as they come, and it resumes their stream itself; only over HTTP. */
+  passesEvents?: boolean | undefined
+}
+
+/** How a client opens a stream at the server. */
+export interface OpeningStream extends Pick<OutgoingMessage, 'headers' | 'carried' | 'account' | 'principal'> {
+  /** The last event that the client has got. */
+  lastEventId?: string | undefined
+  /** Aborts when the client has gone. */
+  signal: Signal
 }
 
 /** Takes the messages in the answer to a notification. */
@@ -78,6 +89,11 @@ export interface Channel {
   wantsSession?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
   /** Opens the stream for the server's own messages, if it is a separate one. Resolves to whether it is open. */
   listen?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
+  /**
+   * Opens a stream of a client, which gets the events as they come. Resolves when the server has begun it, and rejects with a
+   * ChannelError if the server has not. Only over HTTP.
+   */
+  pass?(stream: PassedStream, opening: OpeningStream): Promise<void>
   /** What another channel needs to go on with its session; only over HTTP. */
   readonly session?: ServerSession
   /** Leaves the session to another channel: listens no more, and does not end the session when it is closed. Only over HTTP. */
@@ -92,6 +108,8 @@ export interface HttpHead {
   headers: Readonly<Record<string, string | string[] | undefined>>
   /** Set by the peer: the array in the answer that has a message. */
   array?: Batch | undefined
+  /** The event that is the message, if its client gets it as it came. */
+  event?: PassedEvent | undefined
 }
 
 export interface Receiver {
@@ -102,6 +120,10 @@ export interface Receiver {
   receive(bytes: readonly Uint8Array[], exchange: number | undefined, http?: HttpHead): void
   /** A part of a message has arrived, which may be the answer in this exchange: so many bytes of it so far. */
   arriving?(exchange: number, bytes: number): void
+  /** An event without a message has arrived, which passes to a client; on the stream of this exchange, if it is of one. */
+  passed?(event: PassedEvent, exchange: number | undefined): void
+  /** The server has ended the stream of this exchange with this status: its client may resume it, or gets the answer on another one. */
+  left?(exchange: number, status: number): void
   /** A message was dropped for lack of memory, or as `why` says; this is its outline. `exchange` as in `receive`. */
   dropped(outline: Outline, exchange: number | undefined, why?: ChannelError): void
   /** A message that begins with these bytes has stayed incomplete for too long. The call that it answers fails. */

@@ -8,7 +8,7 @@ import { type Memory, NOBODY } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
 import type { ServerSession } from '../../protocol/upstream.js'
 import { own } from '../../rpc/source.js'
-import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
+import type { PassedEvent, PassedStream, SseDecoder, SseEvent } from '../../rpc/sse.js'
 import { headerOf, mediaType } from '../../texts/headers.js'
 import { HangUp } from '../../time/hang-up.js'
 import { backoff, pause } from '../../time/pause.js'
@@ -31,6 +31,7 @@ import {
   type Heard,
   type HttpHead,
   type MessageLengths,
+  type OpeningStream,
   type OutgoingMessage,
   type Receiver,
   type Transport,
@@ -152,7 +153,7 @@ class HttpChannel implements Channel {
   }
 
   async #post(message: OutgoingMessage): Promise<void> {
-    const { text, bytes, exchange, principal, headers = NONE, carried, account, heard } = message
+    const { text, bytes, exchange, principal, headers = NONE, carried, account, heard, passesEvents } = message
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
     const version = carried?.[VERSION]
     this.#own = version === undefined ? headers : { ...headers, [VERSION]: version }
@@ -162,6 +163,7 @@ class HttpChannel implements Channel {
     reading.principal = principal ?? NOBODY
     reading.startsAnyway = exchange === undefined && account === undefined
     if (heard) reading.hears(heard)
+    reading.keepsRaw = passesEvents === true
     const posted = this.#headersToPost(headers, carried)
     const request = { method: 'POST', headers: posted, body: bytes ?? text, principal } as const
     const answer = await this.#askFollowing(request, reading, account)
@@ -170,8 +172,10 @@ class HttpChannel implements Channel {
     if (exchange === undefined) return
     if (answer.kind === 'whole') this.#receiver?.receive(answer.body, exchange, answer)
     if (!this.#receiver?.isWaiting(exchange)) return
+    const resumes = passesEvents && answer.kind === 'events' && reading.lastId !== undefined
+    if (resumes) return this.#receiver.left?.(exchange, answer.status)
     if (answer.kind === 'events') return this.#resume(headers, reading, account)
-    if (isAcceptance(answer) && this.#listens) return this.#accepted.wait(exchange, this.#receiver)
+    if (isAcceptance(answer) && (this.#listens || passesEvents)) return this.#accepted.wait(exchange, this.#receiver)
     throw noMessage(answer)
   }
 
@@ -205,10 +209,44 @@ class HttpChannel implements Channel {
         .catch(() => {})
         .finally(() => {
           this.#listens = false
+          this.#listening = undefined
           this.#accepted.fail(new ChannelError('The stream on which the server was to answer has ended'))
           resolve(false)
         })
     })
+  }
+
+  async pass(stream: PassedStream, opening: OpeningStream): Promise<void> {
+    const { headers = NONE, carried, account, principal = NOBODY, lastEventId, signal } = opening
+    const own = this.#listening
+    // Some servers have only one such stream in a session.
+    if (own && !own.stream && lastEventId === undefined) {
+      signal.addEventListener('abort', () => own.abort(), { once: true })
+      return own.give(stream)
+    }
+    const began = new Promise<void>((resolve, reject) => {
+      const reading = new Reading(this.#receiver, undefined, this.#cookies, (_headers, kind) => {
+        if (kind === 'events') resolve()
+        else {
+          reject(new ChannelError('The server has no stream', { protocol: true }))
+          reading.abort()
+        }
+      })
+      Object.assign(reading, { principal, stream, keepsRaw: true })
+      signal.addEventListener('abort', () => reading.abort(), { once: true })
+      const after = lastEventId === undefined ? NONE : { 'last-event-id': lastEventId }
+      const sent = { accept: 'text/event-stream', ...carried, ...this.#headers(headers), ...after }
+      this.#askFollowing({ method: 'GET', headers: sent, principal }, reading, account)
+        .then((answer) => {
+          if (answer.kind === 'events') stream.end()
+          else reject(refused(answer))
+        })
+        .catch((error: unknown) => {
+          reject(error)
+          stream.end()
+        })
+    })
+    await began
   }
 
   async close(): Promise<void> {
@@ -268,6 +306,7 @@ class HttpChannel implements Channel {
       heard = true
       opened(true)
     })
+    reading.keepsRaw = true
     this.#listening = reading
     while (this.alive && !this.#isLeft) {
       try {
@@ -282,6 +321,8 @@ class HttpChannel implements Channel {
         if (!hasNone && !(error instanceof ChannelError)) throw error
         failures++
       }
+      // Its client resumes it.
+      if (reading.stream) return reading.stream.end()
       if (this.#isLeft) return
       if (hasNone) {
         if (heard) this.#receiver?.streamLost()
@@ -381,6 +422,9 @@ class Reading extends HangUp implements Reader {
   startsAnyway = false
   /** An event has arrived in the stream. */
   heard = false
+  /** The events pass to a client as they come; on this stream, if it has opened one for them. */
+  keepsRaw = false
+  stream: PassedStream | undefined
   /** The last event id, to resume the stream; and the milliseconds to wait before that. */
   lastId: string | undefined
   retry = RETRY.usual
@@ -393,6 +437,8 @@ class Reading extends HangUp implements Reader {
   readonly #onSuccess: ((headers: ResponseHeaders, kind: BodyKind) => void) | undefined
   #over: NodeJS.Timeout | undefined
   #heard: Heard | undefined
+  /** The last event with an id. */
+  #last: SseEvent | undefined
 
   constructor(
     receiver: Receiver | undefined,
@@ -411,6 +457,13 @@ class Reading extends HangUp implements Reader {
   hears(heard: Heard): void {
     this.#heard = heard
     heard.signal.addEventListener('abort', () => this.abort(), { once: true })
+  }
+
+  /** Gives the stream to a client, which may resume it where it is. */
+  give(stream: PassedStream): void {
+    this.stream = stream
+    const { id, retry, raw, data = [] } = this.#last ?? {}
+    if (id !== undefined) stream.pass('', { id, retry, raw: data.length === 0 ? raw : undefined })?.catch(() => {})
   }
 
   /** Whether the answer is still expected. */
@@ -448,11 +501,20 @@ class Reading extends HangUp implements Reader {
     // An id that is too long for a header is ignored.
     if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
-    if (event.event === 'message') {
-      if (event.dropped) this.#receiver?.dropped(event.dropped, this.exchange, lengthError(event))
-      else if (event.data.length > 0 && this.#heard) this.#heard.hear(event.data)
-      else if (event.data.length > 0) this.#receiver?.receive(event.data, this.exchange, this.#head)
-    }
+    const { raw, id, retry } = event
+    const passes = this.keepsRaw && (this.exchange !== undefined || this.stream !== undefined)
+    const passed: PassedEvent | undefined = passes ? { raw, id, retry, on: this.stream } : undefined
+    if (id !== undefined) this.#last = event
+    const isMessage = event.event === 'message' && event.data.length > 0
+    if (event.dropped) this.#receiver?.dropped(event.dropped, this.exchange, lengthError(event))
+    else if (isMessage && this.#heard) this.#heard.hear(event.data)
+    else if (isMessage)
+      this.#receiver?.receive(
+        event.data,
+        this.exchange,
+        this.#head && passed ? { ...this.#head, event: passed } : this.#head,
+      )
+    else if (passed) this.#receiver?.passed?.(passed, this.exchange)
     if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(() => this.#end(), AFTER_ANSWER)
   }
 

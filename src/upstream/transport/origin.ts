@@ -84,6 +84,8 @@ export interface Reader {
   onEvent?(event: SseEvent, decoder: SseDecoder): void
   /** Whether a stream is of several calls: then it goes on after an event that is too long. */
   isShared?: boolean
+  /** Whether events have all their bytes. */
+  keepsRaw?: boolean
   /** So many bytes of a message have arrived, and it is not whole. Not called for small ones. */
   onPart?(bytes: number): void
 }
@@ -315,7 +317,8 @@ class Answering implements Dispatcher.DispatchHandler {
       this.#sink = this.#reader.onBody?.(controller)
       this.#settle.resolve({ status, kind: this.#kind, headers, body: [] })
     } else if (this.#kind === 'events') {
-      this.#events = new SseDecoder(this.#origin.bodyLimit, this.#reader.isShared ? 'outlined' : 'fails')
+      const { isShared, keepsRaw } = this.#reader
+      this.#events = new SseDecoder(this.#origin.bodyLimit, isShared ? 'outlined' : 'fails', keepsRaw)
       this.#slices = new Slices(
         (event) => this.#handOn(event, controller),
         () => controller.resume(),
