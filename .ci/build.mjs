@@ -31,13 +31,21 @@ const embedPage = {
   },
 }
 
-/** Makes the bridge find the program of the threads that check values beside itself. */
-const findChecker = {
-  name: 'checker',
+/** Makes the bridge find other files of its own beside itself: the program of the threads that check values, and all that an extension has. */
+const findFiles = {
+  name: 'files',
   setup({ onLoad }) {
-    const contents = `import { pathToFileURL } from 'node:url'
-export const CHECKER = new URL('./checker.cjs', pathToFileURL(__filename))`
-    onLoad({ filter: /inspect[\\/]check[\\/]file\.ts$/ }, () => ({ contents }))
+    const places = {
+      'inspect/check/file.ts': ['CHECKER', './checker.cjs'],
+      'cli/extension/own-folder.ts': ['OWN_FOLDER', './'],
+    }
+    for (const [path, [name, place]] of Object.entries(places)) {
+      const contents = `import { pathToFileURL } from 'node:url'
+export const ${name} = new URL('${place}', pathToFileURL(__filename))`
+      onLoad({ filter: new RegExp(`${path.replaceAll('/', '[\\\\/]').replace('.ts', '\\.ts$')}`) }, () => ({
+        contents,
+      }))
+    }
   },
 }
 
@@ -194,7 +202,7 @@ const { metafile } = await build({
     ofNode,
     components,
     embedPage,
-    findChecker,
+    findFiles,
     knowVersion,
     // Scanners find files of this name in images and packages, though no package.json of what is bundled is there.
     cyclonedxEsbuildPlugin({

@@ -16,7 +16,7 @@ const PLACES = [
   ['package-lock.json', '"name": "mcp-bridge",\\s+"version": "'],
   ['Dockerfile', 'image\\.version="'],
   ['README.md', '(?:\\./mcp-bridge-|"title":"legacy, modern","version":")'],
-  ['server.json', '(?:"version": "|"identifier": "ghcr.io/mcp-bridge/mcp-bridge:)'],
+  ['server.json', '(?:"version": "|"identifier": "ghcr.io/mcp-bridge/mcp-bridge:|/releases/download/v)'],
   ['config/helm/mcp-bridge/Chart.yaml', '^(?:version|appVersion): '],
   ['config/helm/mcp-bridge/README.md', '^    version: '],
   ['config/kubernetes/gateway.yaml', 'image: mcp-bridge:'],

@@ -160,6 +160,11 @@ async function run(command: Command): Promise<number | undefined> {
       await runInspect(command.action, program)
       return undefined
     }
+    case 'bundle': {
+      const { runBundle } = await import('./cli/extension/run.js')
+      await runBundle(command.action, program)
+      return EXIT.ok
+    }
     case 'size': {
       const { sizeOf, sizingInWords } = await import('./cli/size.js')
       const sizing = sizeOf(command.load)

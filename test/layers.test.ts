@@ -221,7 +221,7 @@ const packages: Record<string, readonly string[]> = {
   'node:stream/promises': ['bridge/in-memory-http'],
   'node:tty': ['main'],
   'node:util': ['cli', 'log/paint', 'net/fetch', 'telemetry/audit-file'],
-  'node:zlib': ['net/fetch'],
+  'node:zlib': ['cli/extension/zip', 'net/fetch'],
 }
 
 /** Rooms that compute, and do nothing else. */

@@ -185,7 +185,7 @@ t.test('announces a release with its notes and all its files', { skip: noBash },
   const folder = released(t)
   const changelog = `# Changelog\n\n## ${version}\n\n- What is new.\n`
   writeFileSync(join(folder, 'CHANGELOG.md'), changelog)
-  for (const path of ['npm/mcp-bridge.tgz', 'helm/mcp-bridge.tgz', 'sbom.cdx.json', 'SHA256SUMS']) {
+  for (const path of ['npm/mcp-bridge.tgz', 'helm/mcp-bridge.tgz', 'mcp-bridge.mcpb', 'sbom.cdx.json', 'SHA256SUMS']) {
     mkdirSync(join(folder, 'release', path, '..'), { recursive: true })
     writeFileSync(join(folder, 'release', path), '')
   }
@@ -196,7 +196,7 @@ t.test('announces a release with its notes and all its files', { skip: noBash },
   await run('bash', ['.ci/announce', `v${version}`, 'release'], { cwd: folder, env: { ...env, PATH, LOG: tools.log } })
   const said = readFileSync(tools.log, 'utf8')
   t.match(said, `gh release create v${version} --verify-tag`)
-  for (const path of ['npm/mcp-bridge.tgz', 'helm/mcp-bridge.tgz', 'sbom.cdx.json', 'SHA256SUMS'])
+  for (const path of ['npm/mcp-bridge.tgz', 'helm/mcp-bridge.tgz', 'mcp-bridge.mcpb', 'sbom.cdx.json', 'SHA256SUMS'])
     t.ok(said.includes(` release/${path}`), path)
   t.match(said, '\n- What is new.\n')
 })
@@ -207,7 +207,7 @@ t.test('the entry for the MCP registry is of this package, and its commands are 
     description: string
     version: string
     repository: { url: string }
-    packages: { registryType: string; identifier: string; version?: string }[]
+    packages: { registryType: string; identifier: string; version?: string; transport: object }[]
   }>('server.json')
   // What the registry refuses: https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json
   t.match(entry.name, /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/)
@@ -215,14 +215,19 @@ t.test('the entry for the MCP registry is of this package, and its commands are 
   t.equal(entry.name, mcpName, 'npm says that it belongs to this package')
   t.match(text('Dockerfile'), `io.modelcontextprotocol.server.name="${mcpName}"`, 'and the image')
   t.equal(`git+${entry.repository.url}.git`, repository.url)
-  const [npm, oci] = entry.packages
+  const [npm, oci, mcpb] = entry.packages
   t.match(npm, { registryType: 'npm', identifier: 'mcp-bridge', version: entry.version })
   t.match(oci, {
     registryType: 'oci',
     identifier: `ghcr.io/mcp-bridge/mcp-bridge:${entry.version}`,
     version: undefined,
   })
-  for (const one of entry.packages) {
+  t.same(mcpb, {
+    registryType: 'mcpb',
+    identifier: `${entry.repository.url}/releases/download/v${entry.version}/mcp-bridge.mcpb`,
+    transport: { type: 'stdio' },
+  })
+  for (const one of entry.packages.slice(0, 2)) {
     const { entry: started, wants } = packageOf(one)
     const args = started['args'] as string[]
     const own = args.slice(args.findIndex((arg) => arg.includes('mcp-bridge')) + 1)

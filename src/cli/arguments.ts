@@ -60,7 +60,7 @@ export function readArguments(argv: readonly string[], env: Readonly<Record<stri
   if (command === undefined) throw incomplete(said)
   const words = isNamed ? said.slice(command.split(' ').length) : said
   // The server of these commands is one word.
-  const server = command === 'probe' ? words[0] : command === 'replay' ? words[1] : undefined
+  const server = command === 'probe' || command === 'bundle' ? words[0] : command === 'replay' ? words[1] : undefined
   const flags = flagsIn(given, command)
   // With a file, the word is the name of one of its servers.
   if (server !== undefined && !IN_ONE_WORD.test(server) && flags.config === undefined) throw notAsked(server, command)

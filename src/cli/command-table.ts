@@ -296,6 +296,24 @@ export const COMMANDS = {
     flags: ['file', 'dry-run'],
     examples: [['All servers of a client', 'mcp-bridge unwrap claude-desktop']],
   },
+  bundle: {
+    usage: '[<server>]',
+    about: 'write a server or group as an extension (.mcpb); Claude Desktop and other programs install it',
+    words: 1,
+    flags: ['output', 'offline', ...TOGETHER, ...SERVER, ...SIGN_IN, ...LOG],
+    details: [
+      'The extension has the bridge in it, and needs no installation. Name, icon and tools are those that the server tells. Its user is asked for',
+      'addresses, headers, variables, and folders among the arguments of a program; what is secret is hidden, and is not in the file.',
+    ],
+    examples: [
+      [
+        'A server with an address and a token',
+        `mcp-bridge bundle https://example.com/mcp -H 'Authorization: Bearer \${TOKEN}' -o example.mcpb`,
+      ],
+      ['A program', 'mcp-bridge bundle -o files.mcpb -- npx -y @modelcontextprotocol/server-filesystem .'],
+      ['A server of a configuration file', 'mcp-bridge bundle github --config mcp.json -o github.mcpb'],
+    ],
+  },
   size: {
     usage: '',
     about: 'compute the replicas, CPU, memory and Redis that a load needs',

@@ -35,18 +35,22 @@ export async function demo(settings: Settings, program: Program): Promise<void> 
   const { output, env, platform } = program
   const stopping = new AbortController()
   const own = ofThisProgram(settings, program)
-  await serve({ kind: 'run', settings: own, files: [], notes: [], warnings: [], format: undefined }, program, {
-    tries: (url) => [callCommand(url, platform), discoverCommand(url, { platform })],
-    onListening(url, inspector) {
-      output.err(welcome(program, inspector))
-      callDemo(url, stopping.signal).catch(() => {})
-      if (inspector === undefined || !isForBrowsers(inspector) || !output.terminal) return
-      // The address is printed, too.
-      browser({ command: browserOf(settings), env, platform })(inspector).catch(() => {})
+  await serve(
+    { kind: 'run', settings: own, input: {}, files: [], notes: [], warnings: [], format: undefined },
+    program,
+    {
+      tries: (url) => [callCommand(url, platform), discoverCommand(url, { platform })],
+      onListening(url, inspector) {
+        output.err(welcome(program, inspector))
+        callDemo(url, stopping.signal).catch(() => {})
+        if (inspector === undefined || !isForBrowsers(inspector) || !output.terminal) return
+        // The address is printed, too.
+        browser({ command: browserOf(settings), env, platform })(inspector).catch(() => {})
+      },
+      // The client stops first, so that the bridge has no calls to wait for.
+      onStop: () => stopping.abort(),
     },
-    // The client stops first, so that the bridge has no calls to wait for.
-    onStop: () => stopping.abort(),
-  })
+  )
 }
 
 /** The settings with the built-in servers. */

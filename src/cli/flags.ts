@@ -212,7 +212,11 @@ export const FLAGS = {
   'log-level': { value: '<level>', option: 'log.level', example: '--log-level debug' },
   'log-format': { value: '<format>', option: 'log.format', example: '--log-format json' },
   json: { about: 'Print the result as JSON.' },
-  offline: { about: 'Check without the environment variables and files that the configuration refers to.' },
+  offline: {
+    about:
+      'Do without the environment variables and files that the configuration refers to. "bundle" asks no server then.',
+  },
+  output: { short: 'o', value: '<file>', about: 'The file to write.', example: '-o weather.mcpb' },
   tools: {
     value: '<glob>...',
     many: true,

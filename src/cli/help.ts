@@ -7,7 +7,7 @@ import { FLAGS, type Flag, type FlagName, flagOf } from './flags.js'
 
 /** Width of a page. */
 const WIDTH = 100
-const MOST_USED: readonly FlagName[] = ['listen', 'config', 'header', 'env', 'era']
+const MOST_USED: readonly FlagName[] = ['listen', 'config', 'header']
 /** Width of the gap between two columns. */
 const GAP = 2
 /** Most width of the left column. */

@@ -10,6 +10,7 @@ import { quoted } from '../texts/shell.js'
 import { type Arguments, CONFIG_FILE, commandsFor, IN_ONE_WORD, isForPeople, readArguments } from './arguments.js'
 import { type CommandName, rowOf } from './commands.js'
 import { readConfig } from './config-file.js'
+import type { BundleAction } from './extension/run.js'
 import type { Flags } from './flags.js'
 import type { InspectAction } from './inspect.js'
 import { parseTrust, type TrustAction } from './parse-trust.js'
@@ -45,6 +46,7 @@ export type Command =
     }
   | { kind: 'status'; action: StatusAction }
   | { kind: 'inspect'; action: InspectAction }
+  | { kind: 'bundle'; action: BundleAction }
   | { kind: 'size'; load: Load; json: boolean }
   | { kind: 'demo'; settings: Settings }
   | { kind: 'demo server'; era: 'legacy' | 'modern' }
@@ -108,12 +110,18 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     case 'serve':
       return { kind: 'run', ...configured(flags, sources, described(given)), files: [...files], record: flags.record }
     case 'probe':
-      return { kind: 'probe', settings: asked(given, sources), json }
+      return { kind: 'probe', settings: asked(given, sources).settings, json }
+    case 'bundle': {
+      const { output } = flags
+      if (output === undefined) throw new UsageError('bundle needs a file to write: -o server.mcpb', command)
+      const { settings, input } = asked(given, sources)
+      return { kind: 'bundle', action: { settings, input, output, offline: flags.offline ?? false } }
+    }
     case 'replay': {
       const [file, ...others] = words
       if (file === undefined)
         throw new UsageError('replay needs a file: mcp-bridge replay calls.json https://example.com/mcp', command)
-      return { kind: 'replay', file, settings: asked({ ...given, words: others }, sources), json }
+      return { kind: 'replay', file, settings: asked({ ...given, words: others }, sources).settings, json }
     }
     case 'check':
       if (flags.config === undefined) throw new UsageError('check needs --config <file>', command)
@@ -266,7 +274,7 @@ function withoutFile(names: readonly string[]): string {
 }
 
 /** The servers of a command that asks them something. */
-function asked(given: Arguments, sources: ConfigSources): Settings {
+function asked(given: Arguments, sources: ConfigSources): Configured {
   const { command } = given
   const [word] = given.words
   const isName = word !== undefined && given.flags.config !== undefined && !IN_ONE_WORD.test(word)
@@ -279,11 +287,10 @@ function asked(given: Arguments, sources: ConfigSources): Settings {
       `${command} needs a server: ${example(command)} https://example.com/mcp, or ${example(command)} stdio:"command args"`,
       command,
     )
-  const { settings } = configured(flags, sources, { upstream, program: program ?? [] })
-  const names = Object.keys(settings.mcpServers)
-  if (names.length === 0)
+  const all = configured(flags, sources, { upstream, program: program ?? [] })
+  if (Object.keys(all.settings.mcpServers).length === 0)
     throw new UsageError('the configuration file names no server: to find servers, use mcp-bridge discover', command)
-  return settings
+  return all
 }
 
 function example(command: CommandName): string {

@@ -32,6 +32,8 @@ import { UsageError } from './usage-error.js'
 /** A configuration, and the notes about it. */
 export interface Configured {
   settings: Settings
+  /** The configuration with its references. */
+  input: Readonly<Record<string, unknown>>
   /** Ignored parts that the bridge does not know. */
   notes: readonly Issue[]
   /** Values of references that are valid, and probably mistakes. */
@@ -68,10 +70,13 @@ export type Described = { upstream?: string | undefined; program?: readonly stri
 /** The settings of flags and the file that they name. Throws a UsageError or a ConfigError. */
 export function configured(flags: Flags, sources: ConfigSources, server: Described = {}): Configured {
   const given = inputOf(flags, sources, server)
-  const { settings, issues, warnings } = withFiles(examine(given.input, sources))
+  const { input } = given
+  const { settings, issues, warnings } = flags.offline
+    ? examineOffline(input, sources)
+    : withFiles(examine(input, sources))
   refuse(issues, given)
   const placedWarnings = warnings.map((issue) => placed(issue, given))
-  return { settings, notes: notesOn(given), warnings: placedWarnings, format: given.file?.config.program }
+  return { settings, input, notes: notesOn(given), warnings: placedWarnings, format: given.file?.config.program }
 }
 
 /** Where a bridge with these flags listens; undefined if no flag says it. Its servers are not looked at. Throws a ConfigError. */

@@ -80,6 +80,29 @@ export async function describeServer(
   }
 }
 
+/** What a server or group says of itself: the members of `Implementation` that are for people. */
+export interface Identity {
+  name?: string
+  title?: string
+  version?: string
+  description?: string
+  websiteUrl?: string
+  icons?: unknown
+}
+
+/** Asks a server or group what it is, and what it has. Rejects with a Fault. */
+export async function discovered(
+  server: Pick<Server, 'handle'>,
+): Promise<{ server: Identity; capabilities: Record<string, unknown> }> {
+  const { result, server: named } = await ask(server, 'server/discover', EMPTY)
+  const said = named === undefined ? {} : (JSON.parse(named) as Record<string, unknown>)
+  const texts = ['name', 'title', 'version', 'description', 'websiteUrl'].filter((key) => isText(said[key]))
+  return {
+    server: { ...Object.fromEntries(texts.map((key) => [key, said[key]])), icons: said['icons'] },
+    capabilities: (value(result, 'capabilities') ?? {}) as Record<string, unknown>,
+  }
+}
+
 const isText = (value: unknown): value is string => typeof value === 'string'
 
 /** A tool in a list. What is not as MCP defines it is left out. */
