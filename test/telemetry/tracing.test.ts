@@ -235,6 +235,16 @@ t.test('relayed requests of a session have spans with their method', async (t) =
   }
 })
 
+t.test('what opens a session of the server itself has a span at the server', async (t) => {
+  const legacy = await LegacyHttp.start(t)
+  const { url, collector } = await start(t, { url: legacy.url, tools: { deny: ['wait'] } })
+  const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+  await LegacyClient.open(url, { headers: { traceparent }, ready: false })
+  const span = await collector.span({ name: 'initialize', kind: 'client' })
+  const sent = legacy.of('initialize').at(-1)?.headers
+  t.equal(sent?.['traceparent'], `00-${'a'.repeat(32)}-${span.spanId}-01`)
+})
+
 t.test('the span of an unreachable server has its error', async (t) => {
   const { url, collector } = await start(t, { url: 'http://127.0.0.1:9/mcp' })
   await call(url, 'tools/list')

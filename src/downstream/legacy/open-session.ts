@@ -34,7 +34,7 @@ export async function openSession(
     const route = known ?? (await upstream.legacyRoute(sender))
     // Over Streamable HTTP a lost session needs no reopening: the client gets 404 and opens another session itself.
     const connecting = { reopens: transport !== 'http', call: record.recorder?.number, carried: options.carried }
-    const tunnel = route === 'translate' ? undefined : await route.connect(request, sender, connecting)
+    const tunnel = route === 'translate' ? undefined : await connect(route, request, sender, connecting, record)
     if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
     const { revision } = tunnel
     const { transport: serverTransport } = route
@@ -58,6 +58,27 @@ export async function openSession(
     const text = errorMessage(request.id, fault.toRpcError())
     record.failed({ fault }, text)
     return { text, fault }
+  }
+}
+
+/** Connects, in a span of its own. Rejects with a Fault. */
+async function connect(
+  route: Exclude<LegacyRoute, 'translate'>,
+  request: Request,
+  sender: Sender,
+  connecting: Parameters<typeof route.connect>[2],
+  record: CallLogEntry,
+): Promise<Tunnel | undefined> {
+  const { trace: { traceparent, tracestate } = {}, over } = record.handedOver()
+  const inSpan = { ...(traceparent && { traceparent }), ...(tracestate !== undefined && { tracestate }) }
+  const carried = connecting.carried && { ...connecting.carried, ...inSpan }
+  try {
+    const tunnel = await route.connect(request, sender, { ...connecting, carried })
+    over({ kind: 'result', result: EMPTY })
+    return tunnel
+  } catch (error) {
+    over(Fault.from(error))
+    throw error
   }
 }
 
