@@ -259,6 +259,10 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'The same, because of the network.',
     'Check proxies between the bridge and the server for time limits.',
   ],
+  'The server has no stream': [
+    'The server has answered the GET of a client with something else than a stream.',
+    'Nothing: messages of the server itself come with its answers, or not at all.',
+  ],
   'The server did not resume the stream': [
     'The server does not have the events of a broken stream any more.',
     'Send the request again, if it may be executed twice.',

@@ -361,6 +361,7 @@ export const MESSAGE_ADVICE = [
   [['The server closed the stream without an answer'], 'Look into the log of the server.'],
   [['The stream on which the server was to answer has ended'], 'Send the request again, if it may be executed twice.'],
   [['The stream failed'], 'Check proxies between the bridge and the server for time limits.'],
+  [['The server has no stream'], 'Nothing: messages of the server itself come with its answers, or not at all.'],
   [['The server did not resume the stream'], 'Send the request again, if it may be executed twice.'],
   [
     ['The server sent an answer of more than ', ' bytes (limits.answerBytes)'],
