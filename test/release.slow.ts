@@ -185,10 +185,16 @@ t.test('announces a release with its notes and all its files', { skip: noBash },
   const folder = released(t)
   const changelog = `# Changelog\n\n## ${version}\n\n- What is new.\n`
   writeFileSync(join(folder, 'CHANGELOG.md'), changelog)
-  for (const path of ['npm/mcp-bridge.tgz', 'helm/mcp-bridge.tgz', 'mcp-bridge.mcpb', 'sbom.cdx.json', 'SHA256SUMS']) {
+  const executables = ['executable/mcp-bridge-linux-x64.tar.gz', 'executable/mcp-bridge_amd64.deb']
+  const packages = ['npm/mcp-bridge.tgz', 'helm/mcp-bridge.tgz', 'mcp-bridge.mcpb', ...executables]
+  const files = [...packages, 'sbom.cdx.json', 'SHA256SUMS']
+  for (const path of files) {
     mkdirSync(join(folder, 'release', path, '..'), { recursive: true })
     writeFileSync(join(folder, 'release', path), '')
   }
+  await run('bash', ['.ci/checksums', 'release'], { cwd: folder })
+  const sums = text('release/SHA256SUMS', folder)
+  for (const path of executables) t.match(sums, new RegExp(`^[0-9a-f]{64} .${path}$`, 'm'), `the checksum of ${path}`)
   const tools = standIns(t, ['gh'], {
     gh: `#!/bin/sh\necho "gh $*" >>"$LOG"\nwhile [ "$1" != --notes-file ]; do shift; done\ncat "$2" >>"$LOG"\n`,
   })
@@ -196,8 +202,7 @@ t.test('announces a release with its notes and all its files', { skip: noBash },
   await run('bash', ['.ci/announce', `v${version}`, 'release'], { cwd: folder, env: { ...env, PATH, LOG: tools.log } })
   const said = readFileSync(tools.log, 'utf8')
   t.match(said, `gh release create v${version} --verify-tag`)
-  for (const path of ['npm/mcp-bridge.tgz', 'helm/mcp-bridge.tgz', 'mcp-bridge.mcpb', 'sbom.cdx.json', 'SHA256SUMS'])
-    t.ok(said.includes(` release/${path}`), path)
+  for (const path of files) t.ok(said.includes(` release/${path}`), path)
   t.match(said, '\n- What is new.\n')
 })
 
