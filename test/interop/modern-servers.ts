@@ -18,13 +18,22 @@ export async function startModern(
   program = PROGRAM,
   stderr: 'inherit' | 'ignore' = 'inherit',
 ): Promise<Record<(typeof MODERN_WAYS)[number], Named>> {
-  const args = programArgs(program)
-  const child = spawn(process.execPath, [...args, 'http'], { stdio: ['ignore', 'pipe', stderr] })
-  t.teardown(() => end(child))
   return {
-    stdio: { upstream: `stdio:node ${args.join(' ')} stdio` },
-    'Streamable HTTP': { upstream: await addressOf(child) },
+    stdio: { upstream: `stdio:node ${programArgs(program).join(' ')} stdio` },
+    'Streamable HTTP': { upstream: await addressOfProgram(t, program, { stderr }) },
   }
+}
+
+/** Starts a program that says where it listens, and resolves to that. */
+export async function addressOfProgram(
+  t: Scope,
+  program: string,
+  { env, stderr = 'inherit' }: { env?: NodeJS.ProcessEnv; stderr?: 'inherit' | 'ignore' } = {},
+): Promise<string> {
+  const args = [...programArgs(program), 'http']
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', stderr], ...(env && { env }) })
+  t.teardown(() => end(child))
+  return addressOf(child)
 }
 
 async function addressOf(child: ChildProcess): Promise<string> {
