@@ -1,4 +1,4 @@
-/** Hosts that probe first, in front of legacy servers of all kinds, over stdio and HTTP. */
+/** Hosts, most of which probe first, in front of legacy servers of all kinds, over stdio and HTTP. */
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
@@ -18,6 +18,18 @@ const SERVERS: Record<string, (t: Test) => Promise<{ server: object; settings?: 
   'a legacy program': async (t) => ({ server: legacyStdio(t).server }),
   'a legacy server over HTTP': async (t) => ({ server: { url: (await LegacyHttp.start(t, { sessions: true })).url } }),
   'a legacy server over HTTP+SSE': async (t) => ({ server: { url: (await LegacySse.start(t)).url } }),
+  'a program that starts slowly': async (t) => ({ server: legacyStdio(t, { slowStart: 600 }).server }),
+  'a server over HTTP that answers the probe too late': async (t) => {
+    const { url } = await LegacyHttp.start(t, {
+      sessions: true,
+      override: ({ message }, response) => {
+        if (message['method'] !== 'server/discover') return false
+        setTimeout(() => response.writeHead(400).end(), 600)
+        return true
+      },
+    })
+    return { server: { url }, settings: { timeouts: { probe: 300 } } }
+  },
   // rmcp before 3: modelcontextprotocol/go-sdk#1177
   'a program that exits at the probe': async (t) => ({ server: legacyStdio(t, { discover: 'exit' }).server }),
   // loom#327, rust-sdk#1040
@@ -72,7 +84,7 @@ function overHttp(url: string): Line {
   let session: Record<string, string> = {}
   const post = async (message: Json) => {
     const { method, params = {} } = message as { method: string; params?: Json }
-    const isModern = '_meta' in params
+    const isModern = Object.hasOwn((params['_meta'] ?? {}) as Json, 'io.modelcontextprotocol/protocolVersion')
     const headers = {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
@@ -80,8 +92,10 @@ function overHttp(url: string): Line {
     }
     const answer = await send('POST', url, JSON.stringify(message), headers)
     const id = answer.headers['mcp-session-id']
-    if (id !== undefined) session = { 'mcp-session-id': String(id), 'mcp-protocol-version': '2025-11-25' }
-    return answer.message as Json
+    const opened = answer.message as { result?: { protocolVersion?: string } } & Json
+    if (id !== undefined)
+      session = { 'mcp-session-id': String(id), 'mcp-protocol-version': opened.result?.protocolVersion ?? '' }
+    return opened
   }
   return {
     ask: post,
@@ -93,7 +107,7 @@ function overHttp(url: string): Line {
 }
 
 for (const [name, start] of Object.entries(SERVERS))
-  t.test(`each host that probes first works in front of ${name}`, async (t) => {
+  t.test(`each host works in front of ${name}`, async (t) => {
     const { server: shared, settings } = await start(t)
     const { url } = await startBridge(t, shared, settings)
     for (const host of HOSTS) {
