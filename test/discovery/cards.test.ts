@@ -1,4 +1,5 @@
 /** Server cards and AI Catalogs: how they are read, what they count for, and what the bridge publishes itself. */
+import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
 import { cardDocuments } from '../../src/discovery/cards.js'
@@ -75,6 +76,44 @@ for (const [where, page] of Object.entries({
       candidate: { name: 'weather', endpoint: { url: world.url }, card: { name: 'test.acme/weather' } },
       meeting: { era: 'modern' },
       verdict: { state: 'quarantined', reason: 'no signature, pin or approval vouches for it' },
+    })
+  })
+
+/** What `mount_discovery` of the Python SDK serves, and what its first draft served (python-sdk, mcp/server/experimental). */
+for (const [draft, more] of [
+  ['as it is', { type: CARD, displayName: 'Weather' }],
+  ['in its first draft', { mediaType: CARD, displayName: 'Weather' }],
+] as const)
+  t.test(`what the helper of the Python SDK publishes is read, ${draft}`, async (t) => {
+    const world = await makeWorld(t)
+    const serve = (type: string, document: object): Answer => {
+      const text = JSON.stringify(document)
+      const etag = `"${createHash('sha256').update(text).digest('hex')}"`
+      return ({ headers }, response) => {
+        response.setHeader('access-control-allow-origin', '*').setHeader('cache-control', 'public, max-age=3600')
+        response.setHeader('etag', etag).setHeader('content-type', type)
+        const isKnown = headers['if-none-match'] === etag
+        response.writeHead(isKnown ? 304 : 200).end(isKnown ? undefined : text)
+      }
+    }
+    const card = cardFor(world.url, {
+      title: 'Weather',
+      websiteUrl: 'https://acme.test/weather',
+      repository: { url: 'https://github.com/acme/weather', source: 'github' },
+      icons: [{ src: 'https://acme.test/icon.png', mimeType: 'image/png' }],
+      _meta: { 'test.acme/x': 1 },
+    })
+    const url = `${world.url}/server-card`
+    Object.assign(world.pages, {
+      '/mcp': modernServer(offers()),
+      '/mcp/server-card': serve(CARD, card),
+      '/.well-known/ai-catalog.json': serve(CATALOG, catalogOf({ ...entry({ url }), type: undefined, ...more })),
+    })
+    const found = await find(world)
+    t.same(found.failures, [])
+    t.match(only(found).candidate, {
+      endpoint: { url: world.url },
+      card: { name: 'test.acme/weather', title: 'Weather', version: '1.2.0', revisions: [MODERN] },
     })
   })
 
