@@ -7,8 +7,23 @@ import { reading } from '../policy/pages.js'
 import type { RequiredScopes } from '../policy/scopes.js'
 import type { HiddenItem, HiddenItems } from '../ports/inspected-bridge.js'
 import type { Call, Handler } from '../protocol/call.js'
-import { LISTS } from '../protocol/methods.js'
+import { EVENT_LIST, LISTS } from '../protocol/methods.js'
 import { value } from '../rpc/splice.js'
+import { eventRows } from './pipeline.js'
+
+/** What may be hidden, by the method that lists it. */
+const HIDEABLE: ReadonlyMap<string, Hideable> = new Map<string, Hideable>([
+  ...LISTS,
+  [EVENT_LIST, { item: 'event', capability: 'events', key: 'events', id: 'name' }],
+])
+
+interface Hideable {
+  item: HiddenItem['kind']
+  /** The option that chooses from it. */
+  capability: keyof HidingServer['own']
+  key: string
+  id: string
+}
 
 /** Most items, and characters of the name of one. */
 const MAX_HIDDEN_ITEMS = 5_000
@@ -17,7 +32,7 @@ const MAX_HIDDEN_NAME = 2_000
 /** The parts of a server that decide what is hidden. */
 export interface HidingServer {
   name: string
-  own: Pick<ServerSettings, 'tools' | 'prompts' | 'resources'>
+  own: Pick<ServerSettings, 'tools' | 'prompts' | 'resources' | 'events'>
   /** The scopes that a tool requires; undefined if none requires any. */
   required: RequiredScopes | undefined
   /** The server without what hides. */
@@ -25,12 +40,13 @@ export interface HidingServer {
 }
 
 /** What is hidden of a server from the principal of the calls, who has no scopes. Only reads lists that something hides of. */
-export async function hiddenOf({ name, own, required, behind }: HidingServer, principal: string): Promise<HiddenItems> {
+export async function hiddenOf(server: HidingServer, principal: string): Promise<HiddenItems> {
+  const { name, own, behind } = server
   const hidden: HiddenItem[] = []
   const problems: string[] = []
-  for (const [method, { item: kind, capability: option, key, id: named }] of LISTS) {
+  for (const [method, { item: kind, capability: option, key, id: named }] of HIDEABLE) {
     const rules = own[option]
-    const scopesFor = kind === 'tool' ? required : undefined
+    const scopesFor = scopesOf(kind, server)
     if (!rules && !scopesFor) continue
     const whyNotChosen = rules && whyHidden({ option, rules })
     try {
@@ -40,10 +56,7 @@ export async function hiddenOf({ name, own, required, behind }: HidingServer, pr
           const items = value(page, key)
           for (const item of Array.isArray(items) ? items : []) {
             const id: unknown = (item as Record<string, unknown> | null)?.[named]
-            const why =
-              typeof id === 'string'
-                ? (whyNotChosen?.(id) ?? lackedBy(scopesFor?.of(id, { isReadOnly: saysReadOnly(item) })))
-                : undefined
+            const why = typeof id === 'string' ? (whyNotChosen?.(id) ?? lackedBy(scopesFor?.(id, item))) : undefined
             if (why !== undefined) hidden.push({ kind, name: String(id).slice(0, MAX_HIDDEN_NAME), server: name, why })
           }
         }
@@ -53,6 +66,18 @@ export async function hiddenOf({ name, own, required, behind }: HidingServer, pr
     }
   }
   return joinedHidden([{ hidden, ...(problems.length > 0 && { problem: problems.join(' ') }) }])
+}
+
+/** Returns a function that tells which scopes an item requires; undefined if items of this kind require none. */
+function scopesOf(
+  kind: HiddenItem['kind'],
+  { own, required }: HidingServer,
+): ((id: string, item: unknown) => readonly string[]) | undefined {
+  if (!required) return undefined
+  if (kind === 'tool') return (id, item) => required.of(id, { isReadOnly: saysReadOnly(item) })
+  if (kind !== 'event') return undefined
+  const rows = eventRows(own)
+  return (id) => rows.of(id) ?? required.all()
 }
 
 function saysReadOnly(item: unknown): boolean {
@@ -82,7 +107,7 @@ export async function hiddenOfGroup(
     isTrusted ? hiddenOf(hiding, principal) : { hidden: [], problem: `${name} is hidden: it is not trusted yet.` },
   )
   const taken = hidden.map(({ server, name, method }): HiddenItem => {
-    const kind = LISTS.get(method)?.item ?? 'tool'
+    const kind = HIDEABLE.get(method)?.item ?? 'tool'
     return { kind, name, server, why: 'An earlier server of the group has one of the same name.' }
   })
   const searched = 'Its tools are not listed, but found by search_tools: "search" of the group.'

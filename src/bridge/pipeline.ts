@@ -55,19 +55,24 @@ export function requiredScopes(own: ServerSettings, trust: MountTrust | undefine
   }
 }
 
-/** The rows for types of events; undefined if there are none. */
-function eventScopes(own: ServerSettings, server: string, memory: Memory): EventScopes | undefined {
-  const rows = Object.entries(own.events?.scopes ?? {}).map(([key, wanted]) => ({ covers: coverOfName(key), wanted }))
-  if (rows.length === 0) return undefined
-  const see = namedAsSeen('events', { deny: [] })
+/** The rows for types of events. */
+export function eventRows({ events }: Pick<ServerSettings, 'events'>): Pick<EventScopes, 'of' | 'rows'> {
+  const rows = Object.entries(events?.scopes ?? {}).map(([key, wanted]) => ({ covers: coverOfName(key), wanted }))
   return {
     of: (type) => {
       const fitting = rows.filter(({ covers }) => covers(type))
       return fitting.length > 0 ? fitting.flatMap(({ wanted }) => wanted) : undefined
     },
     rows: rows.map(({ wanted }) => wanted),
-    listed: new ChosenList({ server, method: EVENT_LIST, see, memory }),
   }
+}
+
+/** The same, with the types that the server has listed; undefined if there are no rows. */
+function eventScopes(own: ServerSettings, server: string, memory: Memory): EventScopes | undefined {
+  const rows = eventRows(own)
+  if (rows.rows.length === 0) return undefined
+  const see = namedAsSeen('events', { deny: [] })
+  return { ...rows, listed: new ChosenList({ server, method: EVENT_LIST, see, memory }) }
 }
 
 /** Returns a function that tells whether a tool falls under a key of `scopes`. */

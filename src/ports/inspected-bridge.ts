@@ -10,7 +10,7 @@ export interface InspectedTarget {
 
 /** An item that a server lists, but clients do not see. */
 export interface HiddenItem {
-  kind: 'tool' | 'prompt' | 'resource' | 'template'
+  kind: 'tool' | 'prompt' | 'resource' | 'template' | 'event'
   /** Its name, URI or template at the server. */
   name: string
   server: string

@@ -5,9 +5,11 @@ import { Inspector } from '../../src/inspect/inspector.js'
 import { whyHidden } from '../../src/policy/choice/hidden.js'
 import type { HiddenItems } from '../../src/ports/inspected-bridge.js'
 import { settingsOf, startBridge } from '../support/bridge.js'
+import { startEventful } from '../support/eventful.js'
 import { TOKEN } from '../support/inspector.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
+import { ModernHttp } from '../support/modern-http.js'
 
 async function start(t: Test, entry: object, more: { tryToken?: string } = {}) {
   const inspector = new Inspector(
@@ -43,6 +45,28 @@ t.test('each reason for which the configuration hides an item is named', async (
     if (why === undefined) t.equal(said, undefined, name)
     else t.match(said, why, name.slice(0, 60))
   }
+})
+
+t.test('hidden types of events are listed with the reason', async (t) => {
+  const { url } = await startEventful(t)
+  const scopes = { '*.received': ['mail'] }
+  const { hiddenOf } = await start(t, { url, events: { deny: ['*.secret'], scopes, callbacks: ['https://a.example'] } })
+  const why = 'Calls from this page have no scopes.'
+  t.same(
+    (await hiddenOf('test')).hidden.filter(({ kind }) => kind === 'event'),
+    [
+      { kind: 'event', name: 'mail.received', server: 'test', why: `Callers need the scope mail. ${why}` },
+      { kind: 'event', name: 'mail.secret', server: 'test', why: '"events.deny" of the server has "*.secret".' },
+      { kind: 'event', name: 'deploy.done', server: 'test', why: `Callers need the scope mail. ${why}` },
+    ],
+  )
+})
+
+t.test('a modern server without events is no problem', async (t) => {
+  const { hiddenOf } = await start(t, { url: (await ModernHttp.start(t)).url, scopes: { echo: ['mail'] } })
+  const { hidden, problem } = await hiddenOf('test')
+  t.match(hidden, [{ kind: 'tool', name: 'echo' }])
+  t.equal(problem, undefined)
 })
 
 t.test('hidden tools, prompts and resources are listed with the reason, and visible ones are not', async (t) => {

@@ -7,7 +7,7 @@ import { renamed, type ToolRules } from './seen.js'
 
 /** Rules, and the option that they are in. */
 interface ChosenBy {
-  option: 'tools' | 'prompts' | 'resources'
+  option: 'tools' | 'prompts' | 'resources' | 'events'
   rules: Rules & Partial<Pick<ToolRules, 'override'>>
 }
 
