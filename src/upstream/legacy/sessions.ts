@@ -20,6 +20,7 @@ import { Contradiction, openingFault } from '../failure.js'
 import type { Access } from '../half.js'
 import { type Lift, rememberingLists } from '../lists.js'
 import type { ServerOptions } from '../options.js'
+import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { AskedClients } from './asked-clients.js'
 import { Askers } from './askers.js'
@@ -44,6 +45,9 @@ export class LegacySessions {
   /** The connected clients that the server may ask beside their calls. */
   readonly clients: AskedClients
   readonly #pool: SessionPool<LegacySession>
+  /** Those whose handshake is not over. */
+  readonly #shaking = new Set<Peer>()
+  #isClosed = false
   /** Tools, prompts and resources whose calls have made the server send requests. */
   readonly #askers = new Askers()
   /** Translates lists of tools into the middle form. They are long and rarely change, so the results are remembered. */
@@ -227,8 +231,11 @@ export class LegacySessions {
     if (this.#options.transport.kind === 'stdio') for (const session of this.#pool.sessions) session.changeFeed.missed()
   }
 
+  /** Does not wait for handshakes: a server may leave one open. */
   async close(hurry: boolean): Promise<void> {
+    this.#isClosed = true
     this.#lists.end()
+    for (const { channel } of this.#shaking) channel.close(hurry).catch(() => {})
     await this.#pool.close(hurry)
   }
 
@@ -336,6 +343,7 @@ export class LegacySessions {
       this.#pool.forgetDead()
       detection.ended(error, served)
     }
+    this.#shaking.add(peer)
     try {
       const session = await LegacySession.open(peer, {
         identity,
@@ -359,6 +367,7 @@ export class LegacySessions {
       detection.opened(peer)
       return session
     } catch (error) {
+      if (this.#isClosed) throw error
       if (await detection.isModernAfterAll(verdict, peer, error).catch(() => false))
         throw new Contradiction('legacy', 'The server has no sessions')
       if (error instanceof ChannelError && error.late) detection.givenUp(peer, openingFault(error, name))
@@ -368,6 +377,8 @@ export class LegacySessions {
       const slow = verdict.weak && error instanceof ChannelError && error.late
       if (reused && !slow) return this.#shakeHands(verdict, identity, timeout)
       throw error
+    } finally {
+      this.#shaking.delete(peer)
     }
   }
 }
