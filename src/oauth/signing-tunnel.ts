@@ -104,8 +104,16 @@ export class SigningTunnel implements Tunnel {
     this.#tunnel.attach(listener)
   }
 
+  get listen(): Tunnel['listen'] {
+    return this.#tunnel.listen?.bind(this.#tunnel)
+  }
+
   close(): void {
     this.#tunnel.close()
+  }
+
+  get closed(): Promise<number | undefined> | undefined {
+    return this.#tunnel.closed
   }
 }
 

@@ -110,7 +110,7 @@ export interface Tunnel {
    * Opens a stream for the client, which gets its events as they come; only if messages keep their ids. Resolves when the server
    * has begun it. Rejects with a Fault.
    */
-  listen?(stream: PassedStream, opening: StreamOpening): Promise<void>
+  listen?: ((stream: PassedStream, opening: StreamOpening) => Promise<void>) | undefined
   /** Over HTTP, messages keep the ids of the client and of the server. */
   readonly keepsIds?: boolean
   /** Begins a batch for what is sent in it; undefined if the server gets single messages. */
@@ -121,7 +121,10 @@ export interface Tunnel {
   leave?(): void
   /** What client and server have agreed on, if the tunnel remembers it: a tunnel that reopens does. */
   readonly agreed?: AgreedSettings
+  /** Ends the session. */
   close(): void
+  /** After `close`, over HTTP: resolves to the status with which the server has answered that, if it has. */
+  readonly closed?: Promise<number | undefined> | undefined
 }
 
 /** What belongs to a request of a client, beside its message. `carried` and `credential` are for servers over HTTP. */

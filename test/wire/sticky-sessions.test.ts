@@ -133,21 +133,22 @@ t.test('sends requests to a server over HTTP+SSE to the replica of the stream', 
   }
 })
 
-t.test('the stream and the end of a session have its cookie, and no cookie reaches a client', async (t) => {
-  const replicas = [await startReplica(t), await startReplica(t)]
-  const balancer = await Balancer.start(
-    t,
-    replicas.map(({ url }) => url),
-  )
-  const { url } = await startBridge(t, { url: balancer.url })
-  const client = await LegacyClient.open(url, { headers: { cookie: 'mine=1' } })
-  t.notOk(client.opened.headers['set-cookie'])
-  await client.listen()
-  t.equal((await client.end()).status, 200)
-  const inSession = balancer.passed.filter(({ session }) => session !== undefined)
-  t.equal(new Set(inSession.map(({ cookie }) => cookie)).size, 1)
-  t.strictSame([...new Set(inSession.map(({ method }) => method))].sort(), ['DELETE', 'GET', 'POST'])
-})
+for (const [lane, entry] of Object.entries({ '': {}, ' behind a choice of tools': { tools: { deny: ['none'] } } }))
+  t.test(`the stream and the end of a session have its cookie, and no cookie reaches a client${lane}`, async (t) => {
+    const replicas = [await startReplica(t), await startReplica(t)]
+    const balancer = await Balancer.start(
+      t,
+      replicas.map(({ url }) => url),
+    )
+    const { url } = await startBridge(t, { url: balancer.url, ...entry })
+    const client = await LegacyClient.open(url, { headers: { cookie: 'mine=1' } })
+    t.notOk(client.opened.headers['set-cookie'])
+    await client.listen()
+    t.equal((await client.end()).status, 200)
+    const inSession = balancer.passed.filter(({ session }) => session !== undefined)
+    t.equal(new Set(inSession.map(({ cookie }) => cookie)).size, 1)
+    t.strictSame([...new Set(inSession.map(({ method }) => method))].sort(), ['DELETE', 'GET', 'POST'])
+  })
 
 t.test('sessions share no cookies, neither of one principal nor of two', async (t) => {
   let count = 0

@@ -116,7 +116,9 @@ export class SessionRequests {
     if (!session) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
     if (method === 'GET') return session.listen(reply, single(received, 'last-event-id'))
     sessions.end(id)
-    reply.code(200).send()
+    const status = (await session.client.closed) ?? 200
+    // A server may not let clients end sessions, or may have forgotten this one.
+    reply.code(status < 300 || status === 404 || status === 405 ? status : 200).send()
   }
 
   /** Whether another replica can continue the session. */

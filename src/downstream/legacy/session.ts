@@ -77,6 +77,8 @@ export interface ClientSession {
   moved?(to: SessionPlace): ClientSession | undefined
   /** Ends the session and aborts its requests. */
   close(): void
+  /** `Tunnel.closed` */
+  readonly closed?: Promise<number | undefined> | undefined
 }
 
 /** What the transport knows about one request of a session. */

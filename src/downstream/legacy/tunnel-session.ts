@@ -248,6 +248,10 @@ export class TunnelSession implements ClientSession {
     this.#report(this.#lost ? 'lost' : 'ended')
   }
 
+  get closed(): Promise<number | undefined> | undefined {
+    return this.#tunnel.closed
+  }
+
   /** Policies may still be busy with answers and errors that are to be sent before the end. */
   #onceSent(end: () => void): void {
     setImmediate(() => {

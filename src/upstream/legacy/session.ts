@@ -283,11 +283,11 @@ export class LegacySession extends Pooled implements Owner {
     this.#tellEnd('lost')
   }
 
-  close(hurry = false): Promise<void> {
+  async close(hurry = false): Promise<void> {
     this.#closing = true
     this.#tellEnd('ended')
     this.changeFeed.lose()
-    return this.#peer.channel.close(hurry)
+    await this.#peer.channel.close(hurry)
   }
 
   callOf(message: Request | Notification): number | undefined {

@@ -135,6 +135,7 @@ export class DirectTunnel implements Tunnel, Owner {
   /** The session has ended. Answers to open requests may still arrive until the channel is closed. */
   over = false
   #closed = false
+  closed: Promise<number | undefined> | undefined
 
   private constructor(peer: Peer, options: TunnelOptions, answer: Response, hasBegun = false) {
     this.#peer = peer
@@ -599,8 +600,10 @@ export class DirectTunnel implements Tunnel, Owner {
   #close(): void {
     if (this.#closed) return
     this.#closed = true
-    const { onClosed } = this.#options
-    this.#peer.channel.close().then(onClosed, onClosed)
+    this.closed = this.#peer.channel.close().then((status) => {
+      this.#options.onClosed()
+      return typeof status === 'number' ? status : undefined
+    })
   }
 }
 

@@ -98,8 +98,11 @@ export interface Channel {
   readonly session?: ServerSession
   /** Leaves the session to another channel: listens no more, and does not end the session when it is closed. Only over HTTP. */
   leave?(): void
-  /** Closes the channel and ends its session or process: gracefully, or at once with `hurry`. Never rejects. */
-  close(hurry?: boolean): Promise<void>
+  /**
+   * Closes the channel and ends its session or process: gracefully, or at once with `hurry`. Over HTTP, resolves to the status with
+   * which the server has answered that. Never rejects.
+   */
+  close(hurry?: boolean): Promise<unknown>
 }
 
 /** The head of an HTTP response. Names of headers are in lower case. */

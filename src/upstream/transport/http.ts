@@ -249,11 +249,11 @@ class HttpChannel implements Channel {
     await began
   }
 
-  async close(): Promise<void> {
-    if (!this.alive) return
+  async close(): Promise<number | undefined> {
+    if (!this.alive) return undefined
     this.#closing.abort()
     for (const reading of this.#readings.values()) reading.abort()
-    if (this.#sessionId === undefined || this.#isLeft) return
+    if (this.#sessionId === undefined || this.#isLeft) return undefined
     // A server may refuse the DELETE; then its session has to expire by itself.
     const path = this.#path ?? this.#origin.redirects.pathFor(NOBODY)
     const headers = this.#headers(this.#own)
@@ -266,8 +266,14 @@ class HttpChannel implements Channel {
       },
       onHead: () => 'nothing' as const,
     }
-    const leaving = this.#origin.askOrigin(request, reader, account, AbortSignal.timeout(GOODBYE)).catch(() => {})
-    await within(leaving, GOODBYE, () => abort())
+    const leaving = this.#origin.askOrigin(request, reader, account, AbortSignal.timeout(GOODBYE)).then(
+      ({ status }) => status,
+      () => undefined,
+    )
+    return within(leaving, GOODBYE, () => {
+      abort()
+      return undefined
+    })
   }
 
   /**
