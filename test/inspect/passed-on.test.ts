@@ -15,6 +15,10 @@ import { rowsIn, startWatched } from '../support/watched.js'
 const QUESTION = { name: 'steps', arguments: { steps: [{ ask: [NAME] }] } }
 const SERVERS: Readonly<Record<string, (t: Test, plan: Plan) => Promise<{ transport: string; server: object }>>> = {
   'Streamable HTTP': async (t, plan) => ({ transport: 'http', server: { url: (await LegacyHttp.start(t, plan)).url } }),
+  'Streamable HTTP behind a choice': async (t, plan) => {
+    const { url } = await LegacyHttp.start(t, plan)
+    return { transport: 'http', server: { url, tools: { deny: ['wait'] } } }
+  },
   'HTTP+SSE': async (t, plan) => ({ transport: 'sse', server: { url: (await LegacySse.start(t, plan)).url } }),
   stdio: async (t, plan) => ({ transport: 'stdio', server: legacyStdio(t, plan).server }),
 }
@@ -73,7 +77,7 @@ const CLIENTS = {
 for (const [name, start] of Object.entries(SERVERS))
   for (const [front, open] of Object.entries(CLIENTS)) {
     // Messages that are relayed are not changed at all.
-    if (name === front && name === 'Streamable HTTP') continue
+    if (name.startsWith(front) && front === 'Streamable HTTP') continue
     t.test(`passes initialize of a client on ${front} on to a server on ${name}`, async (t) => {
       const { server } = await start(t, {})
       const { url, calls } = await startWatched(t, server)

@@ -3,6 +3,7 @@
  * only what is edited is written.
  */
 
+import type { SessionRecorder } from '../../ports/recorder.js'
 import type { Call, Caller, Final, Link, ReceivedHead, SentBatch, Tell, Told } from '../../protocol/call.js'
 import { metaOf } from '../../protocol/classify.js'
 import type { Encoded, MessageOrigin } from '../../protocol/encoded.js'
@@ -28,6 +29,11 @@ interface EncodedAnswer extends Encoded {
   event?: PassedEvent | undefined
 }
 
+/** The batch that it belongs to, what aborts when the client disconnects before the answer, and what records the questions of the server. */
+interface Options extends Pick<AboutAsked, 'batch' | 'leaves'> {
+  recorder?: SessionRecorder | undefined
+}
+
 export class LinkedCall implements Link {
   readonly asked: Asked
   readonly #request: Request
@@ -36,20 +42,20 @@ export class LinkedCall implements Link {
   readonly #send: Send
   readonly #batch: SentBatch | undefined
   readonly #leaves: Signal | undefined
+  readonly #recorder: SessionRecorder | undefined
   /** The server has answered, or the request has failed. */
   isSettled = false
   /** The answer has been sent to the client. */
   isSent: () => void = () => {}
   #isOver = false
 
-  /** `about`: the batch that it belongs to, and what aborts when the client disconnects before the answer. */
   constructor(
     request: Request,
     caller: Caller,
     tunnel: Tunnel,
     record: CallLogEntry,
     send: Send,
-    { batch, leaves }: Pick<AboutAsked, 'batch' | 'leaves'> = {},
+    { batch, leaves, recorder }: Options = {},
   ) {
     const { method, params } = request
     const meta = metaOf(request)
@@ -60,6 +66,7 @@ export class LinkedCall implements Link {
     this.#send = send
     this.#batch = batch
     this.#leaves = leaves
+    this.#recorder = recorder
   }
 
   ask(call: Call): Promise<Final> {
@@ -105,7 +112,7 @@ export class LinkedCall implements Link {
 
   #pass(text: Wire, origin: MessageOrigin | undefined, event: Frame['event']): Promise<void> | undefined {
     if (this.#isOver) return undefined
-    if (text !== '') this.#record.recorder?.sent(text, origin)
+    if (text !== '') this.#recorder?.sent(text, this.#record.recorder?.number, origin)
     return this.#send({ text, event })
   }
 

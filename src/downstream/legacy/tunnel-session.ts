@@ -120,7 +120,7 @@ export class TunnelSession implements ClientSession {
 
   async answerClient(request: Request, send: Send, about: AboutRequest = {}): Promise<void> {
     const { id, method } = request
-    const { trace, headers, ends, leaves } = about
+    const { trace, headers, ends, batch, leaves } = about
     const { log, transport, serverTransport, sender, session, upstream } = this.#options
     const fields = {
       clientEra: 'legacy',
@@ -133,7 +133,8 @@ export class TunnelSession implements ClientSession {
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const stop = ends && endWith(ends, controller)
-    const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send, about)
+    const options = { batch, leaves, recorder: this.#recorder }
+    const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send, options)
     this.#answering.add(call)
     try {
       let last: Frame
