@@ -85,6 +85,27 @@ t.test('a stream has its notifications, and ends at the server when its client l
   await until(() => server.streams.size === 0, 'the end of the stream at the server')
 })
 
+t.test('a stream that the server ends has the reason, and the empty result of its own request', async (t) => {
+  const { url, server } = await start(t)
+  const stream = await opened(t, url, { name: 'mail.received' }, { id: 'a' })
+  await stream.messages(3)
+  const _meta = { 'io.modelcontextprotocol/subscriptionId': 'a' }
+  const error = { code: -32024, message: 'Forbidden', data: { reason: 'Access revoked' } }
+  for (const response of server.streams)
+    for (const message of [
+      { method: 'notifications/events/terminated', params: { error, _meta } },
+      { id: 'a', result: { resultType: 'complete', _meta } },
+    ]) {
+      response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`)
+      if ('id' in message) response.end()
+    }
+  await stream.ended()
+  t.match(stream.come().slice(3), [
+    { method: 'notifications/events/terminated', params: { error, _meta } },
+    { id: 'a', result: { resultType: 'complete', _meta } },
+  ])
+})
+
 t.test('a stream counts as a subscription, not as a call', async (t) => {
   const limits = { subscriptions: 1 }
   const { url } = await start(t, {}, { limits })
