@@ -49,6 +49,20 @@ for (const clientKind of CLIENTS)
       )
     })
 
+t.test('a list that the bridge reads for itself has an id of its own in the session of a client', async (t) => {
+  for (const [i, serverKind] of SERVERS.entries()) {
+    const server = await serverKind.start(t)
+    const bridge = await startBridge(t, { ...server.entry, scopes: { act: ['x'] } })
+    for (const clientKind of CLIENTS) {
+      const client = connect(clientKind, bridge)
+      await client.open()
+      t.ok((await client.call('tools/call', { name: 'mirrored', arguments: {} })).message['result'], `${i}`)
+      await client.close()
+    }
+    t.same(server.complaints(), [], nameOf(serverKind))
+  }
+})
+
 const SHOWN = { tools: { allow: ['echo', 'mirrored', 'task', 'touch'], deny: ['act'], override: {} } }
 
 t.test('a header that differs from the body bypasses no choice', async (t) => {

@@ -31,7 +31,8 @@ export async function reading<T>(
   const late = () =>
     hangUp.abort(new Fault('upstreamTimeout', `The server did not answer ${method} within ${MAX_LIST_TIME / 1000} s`))
   const timer = new Deadline(MAX_LIST_TIME, late)
-  const { paramHeaders: _none, ...caller } = asked
+  // Not what the client sent: its id would be at the server twice.
+  const { paramHeaders: _none, received: _other, ...caller } = asked
   /** The answer; undefined if the server does not know the method, because it has nothing to list. */
   const answered = async (call: Call): Promise<Final | undefined> => {
     try {

@@ -159,6 +159,11 @@ export class Exchange implements LaneCall {
     this.number = call?.log.recorder?.number
   }
 
+  /** The id of a request of the bridge itself, where all others have the ids of the client. */
+  get idOfBridge(): Id {
+    return `"mcp-bridge-${this.id}"` as Id
+  }
+
   /** Messages wait to be read. */
   get unread(): boolean {
     return this.#arrivals !== undefined && this.#arrivals.length > 0

@@ -170,7 +170,7 @@ export class Peer implements Receiver, ExchangePeer {
     Object.assign(exchange, { unchanged, carried })
     exchange.account = account
     exchange.number = call
-    if (this.ofClient) exchange.wireId = id ?? (`"mcp-bridge-${exchange.id}"` as Id)
+    if (this.ofClient) exchange.wireId = id ?? exchange.idOfBridge
     const { channel } = this
     const late = () => {
       if (start === undefined || !channel.startingUntil)

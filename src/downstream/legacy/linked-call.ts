@@ -94,7 +94,7 @@ export class LinkedCall implements Link {
       const { carried, credential } = call
       const about = isOwn
         ? { carried, credential, call: this.#record.recorder?.number, batch: this.#batch, leaves: this.#leaves }
-        : { carried, credential }
+        : { carried, credential, ofBridge: true }
       this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, about).catch((error: unknown) => {
         this.isSettled ||= isOwn
         reject(error)

@@ -243,7 +243,7 @@ export class DirectTunnel implements Tunnel, Owner {
     this.#delivery?.enter(exchange)
     const { ofClient } = this.#peer
     if (ofClient) {
-      exchange.wireId = request.id
+      exchange.wireId = about.ofBridge ? exchange.idOfBridge : request.id
       exchange.unchanged = unchangedIn(request)
       exchange.carried = about.carried
       if (about.batch instanceof OutgoingBatch) exchange.within = about.batch
