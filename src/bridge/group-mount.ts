@@ -9,7 +9,7 @@ import type { GroupPlan, Member } from '../group/member.js'
 import { Admission } from '../policy/admission.js'
 import { compose } from '../policy/compose.js'
 import type { Gauge } from '../ports/events.js'
-import type { Call, Policy } from '../protocol/call.js'
+import type { Call, Handler, Policy } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Upstream } from '../protocol/upstream.js'
@@ -19,7 +19,7 @@ import { type BridgeContext, logOf, observerOf } from './context.js'
 import type { HttpMount } from './http-mount.js'
 import type { Health, Mount } from './mount.js'
 import type { CommonSettings } from './mount-settings.js'
-import { auditOfGroup } from './pipeline.js'
+import { auditOfGroup, portableOf } from './pipeline.js'
 import type { Served } from './served.js'
 import type { Shared } from './shared.js'
 
@@ -59,6 +59,10 @@ export class GroupMount implements Served {
   /** The servers that the last check found trusted. */
   #trusted = ''
   #draining = false
+  /** The group behind its policies, as its servers define their tools, and as clients see it. */
+  readonly #guarded: Handler
+  #handle: Handler
+  readonly #portable: (entry: GroupSettings, keepsNames?: boolean) => Policy[]
   /** Its name in the audit log; undefined without one. */
   readonly #auditedAs: string | undefined
 
@@ -85,8 +89,11 @@ export class GroupMount implements Served {
     })
     const group = this.#group
     const audited = auditOfGroup(name, settings, shared.audit)
+    this.#portable = ({ schemas }, keepsNames) => portableOf(name, schemas, shared.memory, keepsNames)
+    this.#guarded = compose(group.handle, ...(audited ? [audited] : []), this.#admitted, this.#admission.policy)
+    this.#handle = compose(this.#guarded, ...this.#portable(entry))
     this.upstream = {
-      handle: compose(group.handle, ...(audited ? [audited] : []), this.#admitted, this.#admission.policy),
+      handle: (call) => this.#handle(call),
       notify: (notice) => group.notify(notice),
       legacyRoute: () => group.legacyRoute(),
       connected: (principal, client) => group.connected(principal, client),
@@ -129,16 +136,24 @@ export class GroupMount implements Served {
       isEqual(served, this.#mounts) &&
       served.every((mount, i) => this.#members.get(mount)?.sleeps === sleeps[i])
     if (isSame) return
+    const hasSameSchemas = JSON.stringify(entry.schemas) === JSON.stringify(this.#entry.schemas)
+    if (!hasSameSchemas) this.#handle = compose(this.#guarded, ...this.#portable(entry))
     this.#entry = entry
     this.#mounts = served
     this.#members = new Map(
       served.map((mount, i) => {
         const prefix = entry.members.find(({ server }) => server === mount.name)?.prefix ?? mount.name
         const known = this.#members.get(mount)
-        const isKnown = known?.prefix === prefix && known.sleeps === sleeps[i]
+        const isKnown = hasSameSchemas && known?.prefix === prefix && known.sleeps === sleeps[i]
         return [
           mount,
-          isKnown ? known : memberOf(mount, { prefix, group: this.#auditedAs, sleeps: sleeps[i] ?? false }),
+          isKnown
+            ? known
+            : memberOf(
+                mount,
+                { prefix, group: this.#auditedAs, sleeps: sleeps[i] ?? false },
+                this.#portable(entry, true),
+              ),
         ]
       }),
     )
@@ -300,10 +315,12 @@ function sessionSettingsIn({ compat, timeouts }: CommonSettings) {
 function memberOf(
   mount: Mount,
   { prefix, group, sleeps }: { prefix: string; group: string | undefined; sleeps: boolean },
+  policies: readonly Policy[],
 ): Member {
-  const { handle, ...rest } = mount.upstream
-  const upstream =
-    group === undefined ? mount.upstream : { ...rest, handle: (call: Call) => handle({ ...call, group }) }
+  const { handle: served, ...rest } = mount.upstream
+  const handle = compose(served, ...policies)
+  const named = group === undefined ? handle : (call: Call) => handle({ ...call, group })
+  const upstream = named === served ? mount.upstream : { ...rest, handle: named }
   const { lists } = mount.plan
   return {
     server: mount.name,

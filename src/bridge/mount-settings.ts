@@ -103,6 +103,7 @@ const POLICIES_OF_SERVER: readonly string[] = [
   'prompts',
   'resources',
   'events',
+  'schemas',
   'cache',
   'cacheFor',
   'paths',

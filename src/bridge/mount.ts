@@ -37,6 +37,7 @@ import {
   cacheOf,
   choiceOf,
   learning,
+  portableOf,
   requiredScopes,
   scopesOf,
   toolLimitsOf,
@@ -177,7 +178,7 @@ export class Mount implements Served {
     const hides = !hidesNothing(own)
     // The relay passes the policies by, so a mount that must check every call has none. Calls of sessions of the clients' own
     // pass them.
-    const checksCalls = [trust, scoped, audited, limited].some((one) => one !== undefined) || hides
+    const checksCalls = [trust, scoped, audited, limited, own.schemas].some((one) => one !== undefined) || hides
     // No client has a session of its own with a server whose trust may change, because it learns there who the client is, and
     // asks it; nor where updates of resources are hidden, or clients share a process; nor where tokens are exchanged, which
     // needs the token of each call.
@@ -219,6 +220,8 @@ export class Mount implements Served {
       handle: compose(
         this.#admission.admit(answered([]), this.#admission.admit(answered(ofEvents))),
         ...(audited ? [audited] : []),
+        // Before all others, which know the tools as the server has defined them.
+        ...portableOf(name, own.schemas, memory),
       ),
       notify: (notice) => {
         if (quarantine && !quarantine.open) return undefined

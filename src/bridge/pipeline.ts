@@ -11,6 +11,7 @@ import { ChosenList } from '../policy/choice/listed.js'
 import { namedAsSeen } from '../policy/choice/seen.js'
 import { compose } from '../policy/compose.js'
 import { globs, MAX_MATCHED_NAME } from '../policy/globs.js'
+import { portable, type Schemas } from '../policy/portable/portable.js'
 import { type EventScopes, type RequiredScopes, type Scopes, scopes } from '../policy/scopes.js'
 import { type ToolLimitsOptions, toolLimits } from '../policy/tool-limits.js'
 import type { ListedTool, ToolNames } from '../policy/tool-names.js'
@@ -128,6 +129,11 @@ export function choiceOf(
 ): Policy | undefined {
   const isChosen = [tools, prompts, resources, events].some((rules) => rules !== undefined)
   return isChosen ? choice({ server, tools, prompts, resources, events, memory }) : undefined
+}
+
+/** The policy that makes schemas and names of tools portable: nothing else to compose if they stay as they are. */
+export function portableOf(server: string, schemas: Schemas | undefined, memory: Memory, keepsNames = false): Policy[] {
+  return schemas ? [portable({ server, schemas, keepsNames, memory })] : []
 }
 
 /** A policy that reports the identity of a discovered server, and that it is unreachable. */

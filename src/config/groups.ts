@@ -6,7 +6,8 @@ import type { Settings } from './schema/schema.js'
 import { isObject } from './value.js'
 
 /** A group of servers, complete. */
-export interface GroupSettings extends Pick<GroupEntry, 'title' | 'instructions' | 'wait' | 'search' | 'start'> {
+export interface GroupSettings
+  extends Pick<GroupEntry, 'title' | 'instructions' | 'schemas' | 'wait' | 'search' | 'start'> {
   name: string
   /** The default group: it has all servers, at the path of `listen`. */
   isImplied: boolean
@@ -57,6 +58,7 @@ function groupOf(name: string, entry: GroupEntry, servers: readonly string[], is
     instructions: entry.instructions,
     bareNames: isAlone || entry.prefix === 'never',
     bareUris: isAlone || entry.resources === 'as-is',
+    schemas: entry.schemas,
     wait: entry.wait,
     search: entry.search,
     start: entry.start,

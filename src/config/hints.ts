@@ -20,6 +20,8 @@ const EXAMPLES: readonly (readonly [path: RegExp, example: string])[] = [
   [/^mcpServers\.[^.]+\.tools\.override\.[^.]+\.set$/, '{ "org": "acme" }'],
   [/^mcpServers\.[^.]+\.resources$/, '{ "allow": ["file:///srv/*"] }'],
   [/^mcpServers\.[^.]+\.resources\.(?:allow|deny)$/, '["file:///srv/*"]'],
+  [/^(?:mcpServers|groups)\.[^.]+\.schemas$/, '{ "portable": ["gemini*"] }'],
+  [/^(?:mcpServers|groups)\.[^.]+\.schemas\.portable$/, '["gemini*"]'],
   [/^mcpServers\.[^.]+\.events$/, '{ "allow": ["mail.*"] }'],
   [/^mcpServers\.[^.]+\.events\.(?:allow|deny)$/, '["mail.*"]'],
   [/^mcpServers\.[^.]+\.events\.scopes$/, '{ "mail.*": ["mail"] }'],

@@ -4,6 +4,7 @@ import { Fault } from '../fault/fault.js'
 import { manyTokens } from '../group/tokens.js'
 import { MAX_LIST_BYTES, MAX_PAGES } from '../limits/constants.js'
 import { type Left, leftOf, type ServerChoice, shownTools } from '../policy/choice/left.js'
+import { type Simplified, simplifiedIn } from '../policy/portable/simplified.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { nextCursor } from '../protocol/listed.js'
@@ -32,6 +33,8 @@ export interface ServerDescription {
   toolsError?: string
   /** What the configuration leaves of the server for clients, if it chooses. */
   left?: Left[]
+  /** What portable schemas make of its tools, if clients get these. */
+  simplified?: Simplified[]
 }
 
 /** What a server over HTTP+SSE should change. */
@@ -51,14 +54,19 @@ export interface DescribeOptions {
    */
   tools?: 'required' | 'attempted' | 'left out'
   /** What the configuration chooses of the server. */
-  choice?: ServerChoice
+  choice?: ServerChoice & { schemas?: unknown }
 }
 
 /** Asks a server for what describes it. Rejects with a Fault. */
 export async function describeServer(
   server: Server,
-  { seen = () => {}, tools = 'required', choice = {} }: DescribeOptions = {},
+  { seen: given = () => {}, tools = 'required', choice = {} }: DescribeOptions = {},
 ): Promise<ServerDescription> {
+  const simplified: Simplified[] = []
+  const seen = (page: Payload) => {
+    given(page)
+    if (choice.schemas) simplified.push(...simplifiedIn(page))
+  }
   const { result: discovered, server: named } = await ask(server, 'server/discover', EMPTY)
   const { verdict } = server
   if (!verdict) throw new Fault('internal', 'The server answered, but its era is unknown')
@@ -74,6 +82,7 @@ export async function describeServer(
     ...(tools !== 'left out' && 'tools' in capabilities
       ? await listTools(server, seen, tools, shownTools(choice))
       : { tools: [] }),
+    ...(choice.schemas !== undefined && { simplified }),
     ...((choice.tools ?? choice.prompts ?? choice.resources) && {
       left: await leftOf(choice, (method, option) => (option in capabilities ? all(pages(server, method)) : [])),
     }),
@@ -215,6 +224,7 @@ export function serverInWords(
     toolBytes = 0,
     toolsError,
     left = [],
+    simplified = [],
     instructions,
   }: ServerDescription,
 ): string {
@@ -231,7 +241,7 @@ export function serverInWords(
   if (tools.length > 0) lines.push(`  tools      ${tools.length}`)
   const many = manyTokens(toolBytes)
   if (many) lines.push(`  large      ${many.message}`)
-  lines.push(...left.flatMap(leftInWords))
+  lines.push(...left.flatMap(leftInWords), ...simplifiedInWords(simplified))
   if (toolsError !== undefined)
     lines.push(`  tools      could not be listed${tools.length > 0 ? ' all' : ''}: ${oneLine(toolsError, 300)}`)
   const width = Math.min(Math.max(0, ...tools.map(({ name }) => name.length)), 40)
@@ -245,6 +255,16 @@ function leftInWords({ option, shown, of, unmatched, displaced, error }: Left): 
     `  for clients  ${shown} of ${of} ${option}`,
     ...unmatched.map((what) => `    ${option}.${what} matches nothing`),
     ...displaced.map((name) => `    ${name} is hidden, because another tool has this name for clients`),
+  ]
+}
+
+function simplifiedInWords(simplified: readonly Simplified[]): string[] {
+  const isKept = ({ why }: Simplified) => why !== undefined
+  const [kept, others] = [simplified.filter(isKept), simplified.filter((one) => !isKept(one))]
+  return [
+    ...(others.length > 0 ? [`  for models   ${others.length} schemas of tools are simplified`] : []),
+    ...others.flatMap(({ tool, notes = [] }) => notes.map((note) => `    ${tool}: ${oneLine(note, 200)}`)),
+    ...kept.map(({ tool, why = '' }) => `    ${tool} keeps its schema: ${oneLine(why, 200)}`),
   ]
 }
 

@@ -28,6 +28,12 @@ export interface ServerOptions {
   scopes?: Readonly<Record<string, readonly string[]>>
   /** Whether callers who could get further scopes from their identity provider see the tools that they lack scopes for. With "hide", such tools are unknown to them. */
   unscoped?: 'show' | 'hide'
+  /** Whether clients see tools with schemas and names that the APIs of all models take: "portable", or { "portable": ["gemini*"] } for clients with such names only. Calls reach the server as it has defined its tools. Default: tools are shown as they are. */
+  schemas?:
+    | 'portable'
+    | {
+        portable: readonly string[]
+      }
   /** Tools that clients see and can use: a list of globs, or an object. Default: all. */
   tools?:
     | readonly string[]
@@ -246,6 +252,12 @@ export interface GroupEntry {
   prefixes?: Readonly<Record<string, string>>
   /** Whether URIs of resources get the prefix of their server, as in files+file:///a.txt, or stay unchanged. */
   resources?: 'prefix' | 'as-is'
+  /** Whether clients see tools with schemas and names that the APIs of all models take: "portable", or { "portable": ["gemini*"] } for clients with such names only. Calls reach the server as it has defined its tools. Default: tools are shown as they are. */
+  schemas?:
+    | 'portable'
+    | {
+        portable: readonly string[]
+      }
   /** Milliseconds that a list waits for a slow or starting server. After that, the list has what the server listed last, or leaves it out. Default: 500 if the bridge knows a list of the server for the caller, else timeouts.firstList. */
   wait?: number
   /** "start" of the programs of the group that have none of their own. A program of several groups is eager if one of them says so. Default: see there. */

@@ -27,6 +27,7 @@ const POLICIES_OF_SERVER = [
   'prompts',
   'resources',
   'events',
+  'schemas',
   'cache',
   'cacheFor',
   'paths',

@@ -50,8 +50,17 @@ const toolRules = z.strictObject({
     .describe('Replacements for what the server says about a tool, by the name of the tool at the server.'),
 })
 
+/** Whether tools have schemas that the APIs of all models take: an option of servers and groups. */
+export const schemas = z
+  .union([z.literal('portable'), z.strictObject({ portable: z.array(namePattern).min(1) })])
+  .optional()
+  .describe(
+    'Whether clients see tools with schemas and names that the APIs of all models take: "portable", or { "portable": ["gemini*"] } for clients with such names only. Calls reach the server as it has defined its tools. Default: tools are shown as they are.',
+  )
+
 /** Options of a server that select what clients see. */
 export const choice = {
+  schemas,
   tools: z
     .union([z.array(namePattern).transform((allow) => toolRules.parse({ allow })), toolRules])
     .optional()

@@ -1,5 +1,6 @@
 /** Options of groups: several servers that are served together at one endpoint. */
 import * as z from 'zod'
+import { schemas } from './choice.js'
 import { entryName, milliseconds, namePattern, servedPath, text } from './values.js'
 
 /** A prefix of names and URIs: without "_", so that the first "__" ends it, and legal in the scheme of a URI. */
@@ -53,6 +54,7 @@ export const groupEntry = z.strictObject({
     .describe(
       'Whether URIs of resources get the prefix of their server, as in files+file:///a.txt, or stay unchanged.',
     ),
+  schemas,
   wait: milliseconds
     .optional()
     .describe(

@@ -1,0 +1,184 @@
+/** Portable schemas on the wire: between every client and every server, in groups, in searches, and for some clients only. */
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { describeServer, serverInWords } from '../../src/describe/server.js'
+import type { Json } from '../matrix/client.js'
+import { CLIENTS, connect } from '../matrix/clients.js'
+import { nameOf } from '../matrix/run.js'
+import { SERVERS } from '../matrix/servers.js'
+import { Raw } from '../matrix/wire.js'
+import { faults } from '../policy/portable/values.js'
+import { type Started, startBridge } from '../support/bridge.js'
+
+const INTRICATE = {
+  command: process.execPath,
+  args: [fileURLToPath(new URL('../fixtures/intricate.mjs', import.meta.url))],
+}
+
+type Tool = { name: string; inputSchema: Json }
+const toolsIn = (message: Json) => (message['result'] as Json)['tools'] as Tool[]
+const faultsOf = (tools: readonly Tool[]) =>
+  tools.flatMap(({ name, inputSchema }) => faults(inputSchema).map((fault) => `${name}: ${fault}`))
+const arrived = (message: Json) =>
+  JSON.parse(((message['result'] as Json)['content'] as Json[])[0]?.['text'] as string) as Json
+
+for (const clientKind of CLIENTS)
+  for (const serverKind of SERVERS)
+    t.test(
+      `${nameOf(clientKind)} client, ${nameOf(serverKind)} server: portable tools are called as they are defined`,
+      async (t) => {
+        const server = await serverKind.start(t)
+        const client = connect(clientKind, await startBridge(t, { ...server.entry, schemas: 'portable' }))
+        await client.open()
+        const tools = toolsIn((await client.call('tools/list', {})).message)
+        t.ok(tools.length > 5)
+        t.same(faultsOf(tools), [])
+        const answer = await client.call('tools/call', {
+          name: 'mirrored',
+          arguments: { region: 'eu', count: new Raw('1.0') },
+        })
+        t.ok(answer.message['result'], JSON.stringify(answer.message))
+        t.match(server.reached().at(-1)?.text ?? '', /"region":"eu","count":1\.0/)
+        t.same(server.complaints(), [])
+        await client.close()
+      },
+    )
+
+/** A bridge in front of the group `all`. */
+async function startGroup(t: Test, settings: object): Promise<Started> {
+  const started = await startBridge(t, {}, settings)
+  return { ...started, url: new URL('/all/mcp', started.url).href }
+}
+
+/** What clients call, and what the server is asked. */
+const CALLS: readonly [tool: RegExp, args: Json, server: Json][] = [
+  [
+    /tree$/,
+    { root: { children: [{ name: 'b' }] } },
+    { name: 'tree', args: { root: { children: [{ name: 'b' }], name: null } } },
+  ],
+  [/find$/, { input: { by: 'id', id: 3 } }, { name: 'find', args: { by: 'id', id: 3 } }],
+  [/files_read_all_\w{6}$/, { the_path: 'a:b' }, { name: 'files.read/all', args: { 'the path': 'a:b' } }],
+  [/plain$/, { n: 1 }, { name: 'plain', args: { n: 1 } }],
+]
+
+for (const kind of CLIENTS) {
+  t.test(`${nameOf(kind)} client: names, unions and nulls are mapped back`, async (t) => {
+    const bridge = await startBridge(t, { ...INTRICATE, schemas: 'portable' })
+    const client = connect(kind, bridge)
+    await client.open()
+    // Without a list of its own, too.
+    t.same(
+      arrived(
+        (await client.call('tools/call', { name: 'find', arguments: { input: { by: 'name', name: 'x' } } })).message,
+      ),
+      {
+        name: 'find',
+        args: { by: 'name', name: 'x' },
+      },
+    )
+    const tools = toolsIn((await client.call('tools/list', {})).message)
+    t.same(faultsOf(tools.filter(({ name }) => name !== 'lost')), [])
+    t.match(
+      tools.find(({ name }) => name === 'lost'),
+      { inputSchema: { properties: { a: { $ref: '#/$defs/nowhere' } } } },
+    )
+    for (const [pattern, args, server] of CALLS) {
+      const name = tools.find(({ name }) => pattern.test(name))?.name
+      t.same(arrived((await client.call('tools/call', { name, arguments: args })).message), server)
+    }
+    t.same(
+      arrived((await client.call('tools/call', { name: 'files.read/all', arguments: {} })).message),
+      { name: 'files.read/all', args: {} },
+      "a name that is not listed is the server's",
+    )
+    await client.close()
+  })
+
+  t.test(`${nameOf(kind)} client: a group is portable, with its prefixes and in its search`, async (t) => {
+    const long = 'a-server-with-a-long-name-indeed'
+    const mcpServers = { [long]: INTRICATE, b: INTRICATE }
+    const groups = { all: { schemas: 'portable' } }
+    const bridge = await startGroup(t, { mcpServers, groups })
+    const client = connect(kind, bridge)
+    await client.open()
+    const tools = toolsIn((await client.call('tools/list', {})).message).filter(({ name }) => !name.endsWith('lost'))
+    t.same(faultsOf(tools), [])
+    t.same(
+      tools.filter(({ name }) => !/^[a-zA-Z_][\w-]{0,63}$/.test(name)),
+      [],
+    )
+    for (const [pattern, args, server] of CALLS) {
+      const fitting = tools.filter(
+        ({ name }) => pattern.test(name) || (pattern.source.startsWith('files') && /files_read/.test(name)),
+      )
+      t.equal(fitting.length, 2, pattern.source)
+      for (const { name } of fitting)
+        t.same(arrived((await client.call('tools/call', { name, arguments: args })).message), server)
+    }
+    await client.close()
+  })
+}
+
+t.test('a search finds portable schemas, and call_tool takes their arguments', async (t) => {
+  const groups = { all: { search: true, schemas: 'portable' } }
+  const bridge = await startGroup(t, { mcpServers: { a: INTRICATE, b: INTRICATE }, groups })
+  for (const kind of CLIENTS) {
+    const client = connect(kind, bridge)
+    await client.open()
+    const answer = await client.call('tools/call', {
+      name: 'search_tools',
+      arguments: { query: 'finds by name', limit: 10 },
+    })
+    const found = toolsIn({
+      result: (answer.message['result'] as Json)['structuredContent'] ?? arrived(answer.message),
+    })
+    const tool = found.find(({ name }) => name.endsWith('find'))
+    t.same(faultsOf(tool ? [tool] : []), [], nameOf(kind))
+    t.match(tool, { inputSchema: { required: ['input'] } })
+    const called = await client.call('tools/call', {
+      name: 'call_tool',
+      arguments: { name: tool?.name, arguments: { input: { by: 'id', id: 1 } } },
+    })
+    t.same(arrived(called.message), { name: 'find', args: { by: 'id', id: 1 } })
+    await client.close()
+  }
+})
+
+t.test('only clients of the configured names get portable schemas', async (t) => {
+  for (const [names, isPortable] of [
+    [['gemini*'], false],
+    [['*'], true],
+  ] as const) {
+    const bridge = await startBridge(t, { ...INTRICATE, schemas: { portable: names } })
+    for (const kind of CLIENTS) {
+      const client = connect(kind, bridge)
+      await client.open()
+      const tools = toolsIn((await client.call('tools/list', {})).message)
+      t.equal(
+        tools.some(({ name }) => name === 'files.read/all'),
+        !isPortable,
+        `${nameOf(kind)} ${names}`,
+      )
+      const [args, within] = isPortable
+        ? [{ input: { by: 'id', id: 1 } }, { by: 'id', id: 1 }]
+        : [{ input: 1 }, { input: 1 }]
+      t.same(arrived((await client.call('tools/call', { name: 'find', arguments: args })).message), {
+        name: 'find',
+        args: within,
+      })
+      await client.close()
+    }
+  }
+})
+
+t.test('probe says what is simplified, and which tool keeps its schema', async (t) => {
+  const { bridge } = await startBridge(t, { ...INTRICATE, schemas: 'portable' })
+  const described = await describeServer(bridge.server, { choice: { schemas: 'portable' } })
+  const words = serverInWords('x', described)
+  t.match(words, /3 schemas of tools are simplified/)
+  t.match(words, /tree: #\/\$defs\/node is recursive: cut after 2 levels/)
+  t.match(words, /find: its alternatives are in the argument "input"/)
+  t.match(words, /lost keeps its schema: its reference "#\/\$defs\/nowhere" leads nowhere/)
+  t.equal((await describeServer(bridge.server)).simplified, undefined)
+})
