@@ -1,14 +1,16 @@
-/** Writes what is made of the schemas: JSON Schemas of the configuration and of manifests, pages of docs about options and messages, what the inspector explains, and types of the options. */
+/** Writes what is made of the schemas: JSON Schemas of the configuration, of manifests and of the chart, pages of docs about options and messages, what the inspector explains, and types of the options. */
 import { writeFileSync } from 'node:fs'
 import { configurationPages } from '../src/cli/configuration-page.js'
 import { settingsSchema } from '../src/config/json-schema.js'
 import { manifestJsonSchema } from '../src/discovery/manifest.js'
+import { chartSchema } from './chart-schema.js'
 import { explanationsModule } from './explanations.js'
 import { fileOptionsModule } from './file-options.js'
 import { troubleshootingPages } from './troubleshooting.js'
 
 writeFileSync(new URL('../config/mcp-bridge.schema.json', import.meta.url), settingsSchema())
 writeFileSync(new URL('../config/manifest.schema.json', import.meta.url), manifestJsonSchema())
+writeFileSync(new URL('../config/helm/mcp-bridge/values.schema.json', import.meta.url), chartSchema())
 for (const [name, text] of Object.entries(configurationPages()))
   writeFileSync(new URL(`../docs/reference/${name}`, import.meta.url), text)
 for (const [path, text] of Object.entries(troubleshootingPages()))

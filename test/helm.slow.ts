@@ -8,7 +8,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@redis/client'
 import t, { type Test } from 'tap'
-import { isMap, parse, parseDocument, type Scalar, type YAMLMap } from 'yaml'
+import { parse } from 'yaml'
+import { type ChartValue, chartSchema, chartValues } from '../.ci/chart-schema.js'
 import { NEED_RESTART } from '../src/bridge/bridge.js'
 import { groupsOf } from '../src/config/settings.js'
 import { CHART, helm, NAMESPACE, noHelm, RELEASE, type Rendering, render } from './support/chart.js'
@@ -232,40 +233,43 @@ t.test('one value chooses the family of all addresses', { skip: noHelm }, async 
 })
 
 /** A schema of JSON, as far as the test reads it. */
-interface Schema {
+interface Schema extends Record<string, unknown> {
   properties?: Record<string, Schema>
-  additionalProperties?: unknown
 }
 
-t.test('every value has a comment, and the values and their schema have the same names', async (t) => {
-  const { contents } = parseDocument(readFileSync(join(CHART, 'values.yaml'), 'utf8'))
+t.test('each value has a comment, a type and a description, and the schema knows no other values', async (t) => {
   const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as Schema
+  t.same(schema, JSON.parse(chartSchema()), 'descriptions are the comments: run `npm run schema`')
   // Helm sets the first one for all charts. The other ones are what a version of Kubernetes may have.
   const known = new Set(['global', 'redis.resources.claims', 'resources.claims'])
   let count = 0
-  const compare = (map: YAMLMap<Scalar<string>>, { properties = {}, additionalProperties }: Schema, path: string) => {
-    const names = map.items.map(({ key }) => `${path}${key.value}`)
+  const compare = ({ properties, additionalProperties }: Schema, values: readonly ChartValue[], where: string) => {
+    const names = values.map(({ path }) => path.join('.'))
+    const others = Object.keys(properties ?? {}).map((name) => `${where}${name}`)
     if (additionalProperties === false)
       t.same(
-        Object.keys(properties)
-          .map((name) => `${path}${name}`)
-          .filter((name) => !names.includes(name) && !known.has(name)),
+        others.filter((name) => !names.includes(name) && !known.has(name)),
         [],
         'the schema knows no other values',
       )
-    for (const [i, { key, value }] of map.items.entries()) {
-      const name = `${path}${key.value}`
-      const comment = key.commentBefore ?? (i === 0 ? map.commentBefore : undefined)
-      t.match(comment, /^ -- \S/m, `${name} has a comment`)
+    for (const { path, comment, inner } of values) {
+      const name = path.join('.')
       count++
-      const own = properties[key.value]
-      if (!own) t.fail(`the schema knows ${name}`)
-      // What the schema leaves open is an object of Kubernetes.
-      else if (isMap(value) && !value.flow && own.properties && !/securityContext$/i.test(name))
-        compare(value as YAMLMap<Scalar<string>>, own, `${name}.`)
+      t.ok(comment, `${name} has a comment`)
+      const own = properties?.[path.at(-1) as string]
+      if (!own) {
+        t.fail(`the schema knows ${name}`)
+        continue
+      }
+      t.ok(own['description'], `${name} has a description`)
+      t.ok(
+        ['type', 'enum', 'anyOf', '$ref'].some((key) => key in own),
+        `${name} has a type`,
+      )
+      if (own.properties) compare(own, inner, `${name}.`)
     }
   }
-  compare(contents as YAMLMap<Scalar<string>>, schema, '')
+  compare(schema, chartValues(), '')
   t.ok(count > 90, `${count} values`)
 })
 
