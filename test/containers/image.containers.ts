@@ -1,7 +1,6 @@
 /** Runs alone: containers. The image, run as its documents say, and with as little of the machine as it can do with. */
-import { readFileSync } from 'node:fs'
+import { chmodSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { env } from 'node:process'
 import splitCommandLine from 'string-argv'
 import t, { type Test } from 'tap'
 import { says } from '../support/cli.js'
@@ -19,6 +18,7 @@ import {
   untilHealthy,
 } from '../support/containers.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { call } from '../support/modern.js'
 
@@ -138,8 +138,8 @@ t.test('the image starts with code that has been compiled before, and nobody can
   }
 })
 
-t.test('the variant with tools runs servers of Python, and has uvx', async (t) => {
-  const script = `import sys, json
+/** A server in Python. */
+const PYTHON = `import sys, json
 for line in sys.stdin:
     message = json.loads(line)
     if "id" not in message: continue
@@ -147,14 +147,40 @@ for line in sys.stdin:
     result = results.get(message["method"])
     answer = {"result": result} if result is not None else {"error": {"code": -32601, "message": "No"}}
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)`
+
+t.test('the variant with tools runs servers of Python', async (t) => {
   const options = [...CONFINED, '--tmpfs=/tmp', PUBLISH]
-  const name = await startContainer(t, options, [...LISTEN, '--', 'python3', '-c', script], 'mcp-bridge:tools')
+  const name = await startContainer(t, options, [...LISTEN, '--', 'python3', '-c', PYTHON], 'mcp-bridge:tools')
   await untilHealthy(name)
   const url = `${await published(name, 8080)}/mcp`
   await until(async () => (await call(url, 'tools/list')).status === 200, 'an answer of the server')
-  const noUv = env['MCP_BRIDGE_NO_UV']
-  if (noUv) t.pass('uvx is there', { skip: noUv })
-  else t.match(await docker('run', '--rm', '--entrypoint=uvx', 'mcp-bridge:tools', '--version'), /^uvx? \d/)
+})
+
+/** Writes a wheel: a server with the script `echo-server`. uvx needs no registry for it. */
+const WHEEL = `import zipfile
+with zipfile.ZipFile("/out/echo_server-1.0.0-py3-none-any.whl", "w") as wheel:
+    info = "echo_server-1.0.0.dist-info/"
+    files = {
+        "echo_server.py": "def main():\\n" + "".join("    " + line + "\\n" for line in SERVER.split("\\n")),
+        info + "METADATA": "Metadata-Version: 2.1\\nName: echo-server\\nVersion: 1.0.0\\n",
+        info + "WHEEL": "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+        info + "entry_points.txt": "[console_scripts]\\necho-server = echo_server:main\\n",
+    }
+    files[info + "RECORD"] = "".join(name + ",,\\n" for name in [*files, info + "RECORD"])
+    for name, text in files.items(): wheel.writestr(name, text)`
+
+t.test('the variant with tools runs a server that uvx starts', async (t) => {
+  t.match(await docker('run', '--rm', '--entrypoint=uvx', 'mcp-bridge:tools', '--version'), /^uvx? \d/)
+  const folder = temporaryFolder(t)
+  chmodSync(folder, 0o755)
+  const make = ['--user=0:0', `--volume=${folder}:/out`, '--entrypoint=python3', 'mcp-bridge:tools']
+  await docker('run', '--rm', ...make, '-c', `SERVER = ${JSON.stringify(PYTHON)}\n${WHEEL}`)
+  const uvx = ['uvx', '--offline', '--from', '/servers/echo_server-1.0.0-py3-none-any.whl', 'echo-server']
+  const options = [...CONFINED, '--tmpfs=/tmp:exec', `--volume=${folder}:/servers:ro`, PUBLISH]
+  const name = await startContainer(t, options, [...LISTEN, '--', ...uvx], 'mcp-bridge:tools')
+  await untilHealthy(name)
+  const url = `${await published(name, 8080)}/mcp`
+  await until(async () => (await call(url, 'tools/list')).status === 200, 'an answer of the server')
 })
 
 t.test('a read-only container without capabilities serves, is healthy, and stops in time', async (t) => {

@@ -8,14 +8,17 @@ import { LANES, type Lane, type Outcome, outcomeOfError, type Place } from './re
 /** How often a caller got what. */
 export type Counts = Partial<Record<Outcome, number>>
 
-/** Milliseconds between two calls. */
+/** Milliseconds between two calls, and until the balancer sends nobody to a replica that has told one caller that it shuts down. */
 const GAP = 20
+const NOTICE = 300
 
 /** A caller of each lane, from now on. */
 export class RestartedCallers {
   readonly counts: ReadonlyMap<string, Counts>
   readonly #origins: readonly [string, string]
   #round = 0
+  /** When the replica has told somebody in this round; undefined if it has not. */
+  #told: number | undefined
   #isOver = false
   readonly #calling: Promise<unknown>
 
@@ -36,6 +39,7 @@ export class RestartedCallers {
   /** The replica is back. */
   comeBack(): void {
     this.#round++
+    this.#told = undefined
   }
 
   async end(): Promise<void> {
@@ -46,15 +50,17 @@ export class RestartedCallers {
   /** A published port takes connections also while nobody listens behind it, and resets them. */
   async #keepCalling(lane: Lane, counts: Counts): Promise<void> {
     let leftIn = -1
-    const current = () => this.#round
     const [first, second] = this.#origins
+    const isAway = () => leftIn === this.#round || performance.now() - (this.#told ?? performance.now()) > NOTICE
+    const leave = () => {
+      leftIn = this.#round
+      this.#told ??= performance.now()
+    }
     const place: Place = {
       get origin() {
-        return leftIn === current() ? second : first
+        return isAway() ? second : first
       },
-      leave() {
-        leftIn = current()
-      },
+      leave,
     }
     while (!this.#isOver) {
       const outcome = await lane(place).catch(outcomeOfError)
