@@ -78,10 +78,9 @@ function session(path: string, name: string, { isPassedOn }: { isPassedOn: boole
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   let client: LegacyClient | undefined
   return async (place) => {
-    const { origin } = place
     if (!client) {
-      const opening = await LegacyClient.open(origin + path)
-      if (opening.opened.status !== 200) return outcomeOf(opening.opened)
+      const opening = await opened(place, path, {})
+      if (!(opening instanceof LegacyClient)) return opening
       client = opening
     }
     const text = client.text('tools/call', { name, arguments: { message: 'x' } }, {})
@@ -158,8 +157,8 @@ function subscription(path: string): Lane {
 /** A tool asks the client while its call is in flight. Any replica takes the answer. */
 function question(path: string): Lane {
   return async (place) => {
-    const client = await LegacyClient.open(place.origin + path, { capabilities: { sampling: {} } })
-    if (client.opened.status !== 200) return outcomeOf(client.opened)
+    const client = await opened(place, path, { sampling: {} })
+    if (!(client instanceof LegacyClient)) return client
     const params = { name: 'trigger-sampling-request', arguments: { prompt: 'x', maxTokens: 10 } }
     const calling = await openStream(
       'POST',
@@ -173,6 +172,7 @@ function question(path: string): Lane {
     }
     const asked = () => calling.messages.find(({ method }) => method === 'sampling/createMessage')
     await until(() => asked() !== undefined || calling.over, 'the question')
+    if (!asked()) return `broken: not asked, but ${calling.text.slice(-300)}`
     await pause(100)
     const result = { role: 'assistant', model: 'm', content: { type: 'text', text: 'an answer' } }
     const said = await answered(place, path, client, { id: asked()?.['id'], result })
@@ -188,8 +188,8 @@ function question(path: string): Lane {
  */
 function roots(path: string, name: string): Lane {
   return async (place) => {
-    const client = await LegacyClient.open(place.origin + path, { capabilities: { roots: {} } })
-    if (client.opened.status !== 200) return outcomeOf(client.opened)
+    const client = await opened(place, path, { roots: {} })
+    if (!(client instanceof LegacyClient)) return client
     const listenAgain = () =>
       openStream('GET', place.origin + path, { ...client.headers, accept: BOTH.accept, 'content-type': undefined })
     let listening = await listenAgain()
@@ -215,7 +215,15 @@ function roots(path: string, name: string): Lane {
   }
 }
 
-/** Posts the answer to a question, at the other replica if the first one takes none any more. */
+/** Opens a session. Its second message may have to go to the other replica. */
+async function opened(place: Place, path: string, capabilities: object): Promise<LegacyClient | Outcome> {
+  const client = await LegacyClient.open(place.origin + path, { capabilities: { ...capabilities }, ready: false })
+  if (client.opened.status !== 200) return outcomeOf(client.opened)
+  const said = await answered(place, path, client, { method: 'notifications/initialized' })
+  return said === 'answered' ? client : said
+}
+
+/** Posts what gets no answer, at the other replica if the first one takes none any more. */
 async function answered(place: Place, path: string, client: LegacyClient, answer: object): Promise<Outcome> {
   const text = JSON.stringify({ jsonrpc: '2.0', ...answer })
   const first = await post(place.origin + path, text, client.headers).then(outcomeOf, outcomeOfError)
