@@ -77,7 +77,7 @@ export class HttpMount {
     const bounds = boundsIn(settings)
     const handed = replicas && new HandedSessions(replicas, name)
     this.#handed = handed
-    const ended = (id: string, { from }: KeptSession) => from !== undefined && handed?.forget(id)
+    const ended = (id: string, session: KeptSession) => handed?.ended(id, session)
     const keeping = { ...bounds, replicas }
     this.#sessions = { http: new Sessions({ ...keeping, ended }), sse: new Sessions(keeping) }
     this.#listening = new SharedListening(options.upstream.handle)

@@ -6,7 +6,7 @@ import { EventStore } from '../../src/downstream/http/event-store.js'
 import { HandedSessions } from '../../src/downstream/http/handed-sessions.js'
 import { Refusals } from '../../src/downstream/http/refusals.js'
 import type { HttpSession } from '../../src/downstream/http/session.js'
-import { Sessions } from '../../src/downstream/http/sessions.js'
+import { type KeptSession, Sessions } from '../../src/downstream/http/sessions.js'
 import { Fault } from '../../src/fault/fault.js'
 import { unlimited } from '../../src/limits/memory.js'
 import { auth } from '../../src/plugins/auth.js'
@@ -97,7 +97,8 @@ async function bridgeBefore(
   })
   const app = fastify({ exposeHeadRoutes: false })
   const handed = replica && new HandedSessions(replica, 'weather')
-  const sessions = new Sessions<HttpSession>({ max: 10, idle: 60_000, keepAlive: 15_000, replicas: replica })
+  const ended = (id: string, session: KeptSession) => handed?.ended(id, session)
+  const sessions = new Sessions<HttpSession>({ max: 10, idle: 60_000, keepAlive: 15_000, replicas: replica, ended })
   await app.register(auth, { mode: { kind: 'none', loopback: true } })
   await app.register(endpoint, {
     path: '/mcp',
@@ -559,6 +560,60 @@ t.test('a session that the server does not know is none', async (t) => {
       status: 404,
       message: { error: { code: -32600 } },
     })
+})
+
+t.test('sessions whose clients left leave nothing behind', async (t) => {
+  const server = await LegacyHttp.start(t, { sessions: true })
+  const timeouts = { clientIdle: 200, keepAlive: 100 }
+  const { url, bridge } = await startBridge(t, { url: server.url, ...DENIES('a') }, { timeouts })
+  await bridge.server.warmUp()
+  const left = async () => {
+    const http = await bridge.mounts.get('test')?.http()
+    return http?.gauges.find(({ bound }) => bound === 'client_sessions')?.used
+  }
+  const open = () => LegacyClient.open(url, { ready: false })
+  // On a busy machine, a session may be forgotten before its stream opens.
+  let stream = await (await open()).listen()
+  while (stream.status !== 200) stream = await (await open()).listen()
+  await Promise.all(Array.from({ length: 20 }, open))
+  await until(async () => (await left()) === 1, 'only the one with a stream')
+  t.equal(server.streams, 1)
+  stream.leave()
+  await until(async () => (await left()) === 0)
+  await until(() => server.streams === 0, 'nothing at the server')
+})
+
+t.test('another replica goes on with the session of one that is killed, but not with one that has ended', async (t) => {
+  const replicaOf = sharedBy()
+  const server = await LegacyHttp.start(t, {
+    sessions: true,
+    override: ({ message }, response) => {
+      if (message['method'] === 'tools/call') response.setHeader('set-cookie', 'replica=7; Path=/')
+      return false
+    },
+  })
+  const one = await bridgeBefore(t, server, replicaOf('one'))
+  // Neither reaches the other.
+  const two = await bridgeBefore(t, server, replicaOf('two'))
+  const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+  const atOnce = await LegacyClient.open(one.url, { ready: false })
+  t.match(await post(two.url, ping, atOnce.headers), { status: 200 }, 'from its opening')
+  const client = await LegacyClient.open(one.url)
+  await client.call('echo')
+  await client.call('echo')
+  const opened = server.of('initialize').length
+  t.match(await post(two.url, ping, client.headers), { status: 200, message: { id: 1, result: {} } })
+  t.match(server.received.at(-1)?.headers, {
+    cookie: 'replica=7',
+    'mcp-session-id': server.of('tools/call').at(-1)?.headers['mcp-session-id'],
+  })
+  const third = await bridgeBefore(t, server, replicaOf('three'))
+  t.equal((await send('DELETE', two.url, undefined, client.headers as never)).status, 200)
+  t.equal((await post(third.url, ping, client.headers)).status, 404)
+  const other = await LegacyClient.open(one.url)
+  t.equal((await other.end()).status, 200)
+  t.equal((await post(two.url, ping, other.headers)).status, 404)
+  t.equal(server.of('initialize').length, opened + 1)
 })
 
 t.test('another replica goes on with the session of one that shuts down, which the server keeps', async (t) => {

@@ -1,4 +1,7 @@
-/** Hands sessions over to other replicas when this one shuts down, and takes over those of others, by records in a store. */
+/**
+ * Hands sessions over to other replicas when this one shuts down, and takes over those of others, by records in a store. Sessions of
+ * servers themselves have a record from their opening: they go on if this replica is killed.
+ */
 
 import { BoundedSet } from '../../limits/bounded.js'
 import type { Replicas } from '../../ports/replicas.js'
@@ -12,7 +15,7 @@ interface HandedSession {
   /** The replica that has left it, where its calls in flight still run. */
   from: string
   record: SessionRecord
-  /** The replica that has taken it over. */
+  /** The replica that has it now. */
   owner?: string
 }
 
@@ -20,6 +23,13 @@ interface HandedSession {
 interface LeftSession {
   readonly principal: string
   readonly client: { readonly record?: SessionRecord | undefined; leave?(): void }
+}
+
+/** A session of this replica that others may go on with while it is here. */
+interface NotedSession extends LeftSession {
+  readonly id: string
+  /** What they know of it; undefined if nothing was ever written. */
+  noted: string | undefined
 }
 
 /** The result of taking over a session. */
@@ -88,6 +98,23 @@ export class HandedSessions {
     }
   }
 
+  /**
+   * Lets other replicas go on with a session of the server itself if this one is killed. Does nothing if they know all that they
+   * need.
+   */
+  async note(session: NotedSession): Promise<void> {
+    const { id, principal, client } = session
+    const { id: self, records } = this.#replicas
+    const { record } = client
+    if (!record?.direct) return
+    const handed: HandedSession = { mount: this.#mount, principal, from: self, owner: self, record }
+    const text = JSON.stringify(handed)
+    if (session.noted === text) return
+    session.noted = text
+    const isWritten = await records.remember(KIND, id, text, KEPT)
+    if (!isWritten) session.noted = ''
+  }
+
   /** Takes over a session, unless another replica has done so. Undefined if no replica has left it. Rejects with a Fault. */
   async take(id: string, { principal, without, mayTake }: Taking): Promise<Taken | undefined> {
     await this.#leaving
@@ -96,16 +123,17 @@ export class HandedSessions {
       const handed = text === undefined ? undefined : (JSON.parse(text) as HandedSession)
       if (!handed || handed.mount !== this.#mount || handed.principal !== principal) return { text, result: undefined }
       const { owner, record, from } = handed
-      this.#left.add(from)
+      if (owner !== from) this.#left.add(from)
       const isElsewhere = owner !== undefined && owner !== self && owner !== without
       if (isElsewhere || !mayTake) return { text, result: { owner: isElsewhere ? owner : undefined } }
       if (owner === self) return { text, result: { record, from } }
-      return { text: JSON.stringify({ ...handed, owner: self }), result: { record, from } }
+      const taken = { ...handed, owner: self, from: owner === from ? self : from }
+      return { text: JSON.stringify(taken), result: { record, from } }
     })
   }
 
-  /** Forgets a session that has ended. */
-  forget(id: string): void {
-    this.#replicas.records.forget(KIND, id)
+  /** To be called when a session of this replica has ended: nobody goes on with it. */
+  ended(id: string, { from, noted }: { from?: string | undefined; noted?: string | undefined }): void {
+    if ((from ?? noted) !== undefined) this.#replicas.records.forget(KIND, id)
   }
 }

@@ -134,11 +134,16 @@ export class SessionRequests {
   }
 
   /** Takes a message in a session. The promise resolves when it has been answered. */
-  takeMessage(
-    message: Message,
-    session: HttpSession,
-    { request, reply }: RequestAtEndpoint,
-  ): Promise<void> | undefined {
+  takeMessage(message: Message, session: HttpSession, at: RequestAtEndpoint): Promise<void> | undefined {
+    const { handed } = this.#options
+    const taking = this.#take(message, session, at)
+    if (!handed || !session.client.carries) return taking
+    return Promise.resolve(taking).finally(() => {
+      handed.note(session).catch(() => {})
+    })
+  }
+
+  #take(message: Message, session: HttpSession, { request, reply }: RequestAtEndpoint): Promise<void> | undefined {
     const batch = message.kind === 'batch' ? readBatch(message) : undefined
     if (message.kind === 'request' || batch) {
       // The session ends with the bridge. With this error, the client opens another one, which a load balancer sends to
@@ -222,7 +227,9 @@ export class SessionRequests {
     const { text, http, session, fault } = await openSession(message, options, route)
     if (session) {
       // Another client may have taken the last free place in the meantime.
-      reply.header('mcp-session-id', this.#keep(session, streams))
+      const kept = this.#keep(session, streams)
+      reply.header('mcp-session-id', kept.id)
+      await this.#options.handed?.note(kept)
     }
     if (fault) explainInBand(reply, fault, refusing.passthrough)
     if (http) carryBack(reply.code(http.status), http.headers)
@@ -315,17 +322,16 @@ export class SessionRequests {
     }
   }
 
-  /** Stores a session until it ends. Returns its id. Without room, closes it and throws a Fault. */
-  #keep(session: ClientSession, streams: Streams, known: { id?: string; from?: string } = {}): string {
+  /** Stores a session until it ends. Without room, closes it and throws a Fault. */
+  #keep(session: ClientSession, streams: Streams, known: { id?: string; from?: string } = {}): HttpSession {
     const { sessions } = this.#options
     streams.options = session.carries ? PASSED : traits[session.revision]
     try {
-      const id = sessions.add(
-        new HttpSession(session, streams, this.#options, known.from),
-        known.id ?? this.#idOf(session),
-      )
+      const kept = new HttpSession(session, streams, this.#options, known.from)
+      const id = sessions.add(kept, known.id ?? this.#idOf(session))
+      kept.id = id
       streams.onEnd = () => sessions.end(id)
-      return id
+      return kept
     } catch (error) {
       session.close()
       throw error

@@ -39,6 +39,10 @@ export class HttpSession implements KeptSession {
   readonly client: ClientSession
   /** The replica that had the session before, where calls may still be in flight; undefined if there was none. */
   readonly from: string | undefined
+  /** Set when it is stored. */
+  id = ''
+  /** See `HandedSessions.note`. */
+  noted: string | undefined
   readonly #streams: Streams
   readonly #options: HttpSessionOptions
 

@@ -20,6 +20,8 @@ export interface KeptSession {
   readonly gone?: boolean
   /** The replica that had it before. */
   readonly from?: string | undefined
+  /** What other replicas know of it. */
+  readonly noted?: string | undefined
   /** Sends a keep-alive on its streams. */
   keepAlive(): void
   /** Ends endless streams. Requests in flight may still be answered. */
