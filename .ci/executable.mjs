@@ -38,11 +38,11 @@ const { inject } = createRequire(resolve('.ci/tools/executable/package.json'))('
 const { node, licence } = nodeFor(target)
 mkdirSync(folder, { recursive: true })
 
-const files = readdirSync('dist').filter((name) => name.endsWith('.cjs'))
+const files = readdirSync('dist').filter((name) => /\.(?:cjs|js)$|^LICENSES/.test(name))
 for (const name of files) {
-  // The one character for each byte that the program reads them by. Other characters are only in strings.
   const text = readFileSync(join('dist', name), 'utf8')
-  writeFileSync(join(work, name), text.replace(/[^\0-\x7f]/g, escaped))
+  // The program reads its code as one character for each byte. Other characters are only in strings.
+  writeFileSync(join(work, name), name.endsWith('.cjs') ? text.replace(/[^\0-\x7f]/g, escaped) : text)
 }
 await make(files)
 if (runs()) await make([...files, ...compiled()])

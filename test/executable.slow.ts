@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { says, startProgram } from './support/cli.js'
+import { main, says, startProgram } from './support/cli.js'
 import { until } from './support/eventually.js'
 import { executable } from './support/executable.js'
 import { temporaryFile, temporaryFolder } from './support/folder.js'
@@ -141,6 +141,38 @@ t.test('wrap puts the executable itself into the file of a client, and unwrap ta
   t.match(await run(t, ['wrap'], env), { stdout: /1 server, 1 behind/ })
   t.match(await run(t, ['unwrap', 'claude-desktop'], env), { code: 0 })
   t.equal(readFileSync(file, 'utf8'), before)
+})
+
+/** The files of a ZIP archive, with the checksums and sizes of their texts: each Node.js compresses in its own way. */
+function filesIn(archive: Buffer) {
+  const files: { name: string; checksum: number; size: number }[] = []
+  for (let at = archive.indexOf('PK\x01\x02'); at !== -1; at = archive.indexOf('PK\x01\x02', at + 1)) {
+    const name = archive.toString('utf8', at + 46, at + 46 + archive.readUInt16LE(at + 28))
+    files.push({ name, checksum: archive.readUInt32LE(at + 16), size: archive.readUInt32LE(at + 24) })
+  }
+  return files
+}
+
+t.test('bundle writes the same extension as the package', async (t) => {
+  const { url } = await LegacyHttp.start(t)
+  const folder = temporaryFolder(t)
+  const written = async (name: string, command: readonly [string, ...string[]]) => {
+    const file = join(folder, name)
+    const bundle = startProgram(t, ['bundle', url, '--output', file], {}, command)
+    t.equal(await bundle.ended, 0, bundle.stderr())
+    return filesIn(readFileSync(file))
+  }
+  const files = await written('executable.mcpb', [program])
+  const fromPackage = await written('package.mcpb', [execPath, main])
+  const names = files.map(({ name }) => name)
+  t.ok(names.includes('server/bridge.cjs'), names.join())
+  t.same(
+    names,
+    fromPackage.map(({ name }) => name),
+  )
+  // In the executable, characters beyond ASCII are escaped in code.
+  const others = (all: typeof files) => all.filter(({ name }) => !name.endsWith('.cjs'))
+  t.same(others(files), others(fromPackage))
 })
 
 t.test('login signs in with an authorization server, and probe uses the token', async (t) => {

@@ -217,7 +217,7 @@ const packages: Record<string, readonly string[]> = {
   'node:events': ['bridge/unix-socket', 'bridge/user-socket', 'net/listen'],
   'node:buffer': ['upstream/peer', 'policy/cache'],
   'node:v8': ['bridge', 'cli/garbage'],
-  'node:sea': ['main', 'inspect/check/checks'],
+  'node:sea': ['main', 'cli/extension/run', 'inspect/check/checks'],
   'node:stream/promises': ['bridge/in-memory-http'],
   'node:tty': ['main'],
   'node:util': ['cli', 'log/paint', 'net/fetch', 'telemetry/audit-file'],

@@ -1,6 +1,7 @@
 /** Runs `mcp-bridge bundle`: writes a server or group, with the bridge in front of it, as an extension for desktop programs. */
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
+import { getAsset, isSea } from 'node:sea'
 import type { Bridge } from '../../bridge/bridge.js'
 import { refersElsewhere } from '../../config/expand.js'
 import type { Settings } from '../../config/settings.js'
@@ -67,7 +68,7 @@ export async function runBundle({ settings, input, output, offline }: BundleActi
       ['manifest.json', inJson(manifestOf(parts))],
       [CONFIG, inJson({ ...kept, mcpServers: servers })],
       ...(icon && typeof icon !== 'string' ? [[ICON, icon] as const] : []),
-      ...Object.entries(FILES).map(([path, file]) => [path, readFileSync(new URL(file, OWN_FOLDER))] as const),
+      ...Object.entries(FILES).map(([path, file]) => [path, ownFile(file)] as const),
     ])
     const archive = zip(files)
     writeFileSync(output, archive)
@@ -77,6 +78,11 @@ export async function runBundle({ settings, input, output, offline }: BundleActi
   } finally {
     await bridge.close()
   }
+}
+
+/** A file of the built bridge. The executable has it inside. */
+function ownFile(name: string): Uint8Array {
+  return isSea() ? new Uint8Array(getAsset(name)) : readFileSync(new URL(name, OWN_FOLDER))
 }
 
 /** What the extension serves: the only group, or else the only server, as on stdio. */
