@@ -16,7 +16,7 @@ import {
   rowOf,
 } from './commands.js'
 import { FLAGS, type Flag, type FlagName, type Flags, flagOf } from './flags.js'
-import { BEFORE_PROGRAM, insteadOf, insteadOfWord } from './habits.js'
+import { insteadOf, insteadOfWord } from './habits.js'
 import { UsageError } from './usage-error.js'
 
 /** The name of a configuration file. */
@@ -41,7 +41,7 @@ export function readArguments(argv: readonly string[], env: Readonly<Record<stri
   const first = tokens.find((token) => token.kind === 'positional')
   const isNamed = first !== undefined && FIRST_WORDS.includes(first.value)
   const isCommand = first === undefined || isNamed || IN_ONE_WORD.test(first.value)
-  // Everything after a program belongs to it.
+  // Everything after a word that is no command may belong to a program of that name.
   const own = isCommand ? tokens : tokens.filter(({ index }) => index <= first.index)
   const given = own.flatMap((token) => (token.kind === 'option' ? [{ ...token, next: wordAfter(token, tokens) }] : []))
   const said = own.flatMap((token) => (token.kind === 'positional' ? [token.value] : []))
@@ -52,9 +52,8 @@ export function readArguments(argv: readonly string[], env: Readonly<Record<stri
   }
   if (!isCommand) {
     const flags = flagsIn(given, 'serve')
-    const program = argv.slice(first.index)
-    if (!flags.version) checkProgram(program, isProgram(first.value, env, flags.cwd))
-    return { command: 'serve', words: [], flags, program }
+    if (!flags.version) throw unknownCommand(first.value, isProgram(first.value, env, flags.cwd))
+    return { command: 'serve', words: [], flags, program: [] }
   }
   const command = isNamed ? commandIn(said) : 'serve'
   if (command === undefined) throw incomplete(said)
@@ -130,19 +129,6 @@ function checkDashes(argv: readonly string[], tokens: readonly Token[]): void {
   }
 }
 
-/** Refuses a program that does not exist or is not a server, or that has flags probably meant for the bridge. */
-function checkProgram(program: readonly string[], exists: boolean): void {
-  const [word = '', ...args] = program
-  const instead = insteadOfWord(word)
-  if (instead !== undefined) throw new UsageError(`"${word}" is not a command of mcp-bridge: ${instead}`)
-  if (!exists) throw notAProgram(word)
-  const flag = args.find((arg) => BEFORE_PROGRAM.includes(/^--([\w-]+)/.exec(arg)?.[1] ?? ''))?.replace(/=.*$/s, '')
-  if (flag !== undefined)
-    throw new UsageError(
-      `${flag} is after the program ${word}, so the program would get it. Write it before the program, or write -- before the program if it is a flag of the program`,
-    )
-}
-
 /** The flags of a command. Throws a UsageError for a flag that it does not take. */
 function flagsIn(given: readonly Given[], command: CommandName): Flags {
   const flags: Record<string, string | string[] | true> = {}
@@ -197,24 +183,28 @@ function nameOf(command: CommandName): string {
   return command === 'serve' ? 'mcp-bridge itself (serve)' : `"mcp-bridge ${command}"`
 }
 
-function notAProgram(word: string): UsageError {
-  const is = `"${word}" is neither a command of mcp-bridge nor a program on this machine`
+/** The error for a word that is no command. It never starts a program of that name, which may be any. */
+function unknownCommand(word: string, isOfProgram: boolean): UsageError {
+  const instead = insteadOfWord(word)
+  if (instead !== undefined) return new UsageError(`"${word}" is not a command of mcp-bridge: ${instead}`)
   if (CONFIG_FILE.test(word))
     return new UsageError(`a configuration file needs --config: mcp-bridge --config ${quoted(word)}`)
   if (/\.ya?ml$/.test(word))
     return new UsageError(`${word} is YAML, and mcp-bridge reads JSON and TOML: convert it (yq -o json ${word})`)
-  if (/^\S+\.(?:[cm]?[jt]s|py|rb|php|jar|sh|exe)$/.test(word))
-    return new UsageError(`${is}: check its path, and write the program that runs it before it, as in node server.js`)
-  const address = addressHint(word, '/mcp')
+  const is = `unknown command "${word}"`
+  if (/^\S+\.(?:[cm]?[jt]s|py|rb|php|jar)$/.test(word))
+    return new UsageError(`${is}: write -- and the program that runs it before it, as in mcp-bridge -- node server.js`)
+  const address = isOfProgram ? '' : addressHint(word, '/mcp')
   if (address !== '') return new UsageError(`"${word}" is not an address${address}`)
-  const [first = '', ...more] = word.split(' ')
-  if (more.length > 0)
-    return new UsageError(
-      `there is no program with the name "${first} …": write it without quotes, as in mcp-bridge npx -y some-server`,
-    )
+  if (word.includes(' '))
+    return new UsageError(`${is}: write a program without quotes and after --, as in mcp-bridge -- npx -y some-server`)
   const meant = nearest(word, FIRST_WORDS)
-  const hint = meant === undefined ? 'a server is an address (https://…) or a program' : `did you mean ${meant}?`
-  return new UsageError(`${is}: ${hint}`)
+  const start = `before a program write --, as in mcp-bridge -- ${isOfProgram ? quoted(word) : 'npx -y some-server'}`
+  return new UsageError(
+    meant === undefined
+      ? `${is}: ${isOfProgram ? start : `a server is an address (https://…), and ${start}`}`
+      : `${is}: did you mean ${meant}?${isOfProgram ? ` To start the program, write -- before it: mcp-bridge -- ${quoted(word)}` : ''}`,
+  )
 }
 
 function notAsked(word: string, command: CommandName): UsageError {

@@ -27,7 +27,7 @@ const PLACES = [
 
 export const COMMANDS = {
   serve: {
-    usage: '[<server> | <program> [args]]',
+    usage: '[<server> | -- <program>]',
     about: 'serve one server, or all servers of a configuration file; this is the default',
     words: 1,
     flags: [...TOGETHER, ...BRIDGE, 'record'],
@@ -36,14 +36,14 @@ export const COMMANDS = {
       '  https://…, http://…          Streamable HTTP, or HTTP+SSE if the server supports nothing else',
       '  sse+https://…, sse+http://…  HTTP+SSE of 2024-11-05',
       '  unix:/path/to.sock:/mcp      a server on a unix socket, and the path of its endpoint',
-      '  <program> [args]             a program on stdio; flags of mcp-bridge stand before it',
-      '  stdio:"program args"         the same in one word; -- before a program ends the flags of mcp-bridge',
+      '  -- <program> [args]          a program on stdio; flags of mcp-bridge stand before the --',
+      '  stdio:"program args"         the same in one word',
       '',
       'Clients of both eras connect to the same address, by default http://127.0.0.1:8080/mcp; HTTP+SSE clients to /sse.',
       'With several servers, this address serves all of them together, and /<name>/mcp serves one.',
     ],
     examples: [
-      ['A program, for clients over HTTP', 'mcp-bridge npx -y @modelcontextprotocol/server-everything'],
+      ['A program, for clients over HTTP', 'mcp-bridge -- npx -y @modelcontextprotocol/server-everything'],
       [
         'The same, with an environment variable for it',
         `mcp-bridge -e API_KEY='\${API_KEY}' -- npx -y some-mcp-server --verbose`,

@@ -278,24 +278,3 @@ const WORD_HABITS: Readonly<Record<string, string>> = {
 export function insteadOfWord(word: string): string | undefined {
   return Object.hasOwn(WORD_HABITS, word) ? WORD_HABITS[word] : undefined
 }
-
-/** Flags specific to mcp-bridge: after a server's program, they are probably meant for the bridge. */
-export const BEFORE_PROGRAM: readonly string[] = [
-  'upstream',
-  'listen',
-  'tls-cert',
-  'tls-key',
-  'admin',
-  'public-url',
-  'allowed-host',
-  'allowed-origin',
-  'allow-unauthenticated',
-  'token-file',
-  'era',
-  'header-env',
-  'pass-environment',
-  'inspect-payloads',
-  'log-format',
-  'no-oauth',
-  'token-store',
-]

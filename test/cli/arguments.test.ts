@@ -103,10 +103,10 @@ t.test('every flag belongs to a command', async (t) => {
 })
 
 t.test(
-  'reads a word as a command, an address or a program, in this order; arguments of a program belong to it',
+  'reads a word as a command or an address, and as nothing else: only what is after -- is a program',
   async (t) => {
     const folder = temporaryFolder(t)
-    for (const name of ['some-server', 'probe']) {
+    for (const name of ['some-server', 'probe', 'probes']) {
       writeFileSync(join(folder, name), '')
       chmodSync(join(folder, name), 0o755)
     }
@@ -121,19 +121,28 @@ t.test(
     t.same(read('https://x/mcp', '--era', 'legacy'), { ...serve, words: ['https://x/mcp'], flags: { era: 'legacy' } })
     t.same(read('stdio:x y'), { ...serve, words: ['stdio:x y'] })
     t.same(read('serve', 'https://x/mcp'), { ...serve, words: ['https://x/mcp'] })
-    t.same(read('--era', 'legacy', 'some-server', '-y', '--port', 'x', '--', '--help'), {
+    t.same(read('--era', 'legacy', '--', 'some-server', '-y', '--port', 'x', '--', '--help'), {
       ...serve,
       flags: { era: 'legacy' },
       program: ['some-server', '-y', '--port', 'x', '--', '--help'],
     })
-    t.same(read(join(folder, 'some-server')).program, [join(folder, 'some-server')])
-    t.same(read('--cwd', folder, './some-server').program, ['./some-server'], 'from the folder that --cwd names')
     t.same(read('--', 'anything', '--at-all').program, ['anything', '--at-all'])
     const refused: [argv: string[], said: RegExp][] = [
-      [['some-servr'], /"some-servr" is neither a command of mcp-bridge nor a program on this machine: a server is/],
-      [['a-folder'], /nor a program on this machine/],
+      [
+        ['some-servr'],
+        /unknown command "some-servr": a server is an address \(https:\/\/…\), and before a program write --/,
+      ],
+      [
+        ['some-server', '-y'],
+        /unknown command "some-server": before a program write --, as in mcp-bridge -- some-server$/,
+      ],
+      [['--era', 'legacy', join(folder, 'some-server')], /unknown command ".*": before a program write --/],
+      [['--cwd', folder, './some-server'], /unknown command "\.\/some-server": before a program write --/],
+      [['prob'], /did you mean probe\?$/],
+      [['prob', '--version', '--help'], /did you mean probe\?$/],
+      [['probes'], /did you mean probe\? To start the program, write -- before it: mcp-bridge -- probes/],
+      [['a-folder'], /unknown command "a-folder"/],
       [['prob', 'https://x/mcp'], /did you mean probe\?/],
-      [['./some-server'], /nor a program on this machine/],
       [['example.com/mcp'], /"example\.com\/mcp" is not an address: did you mean https:\/\/example\.com\/mcp\?/],
       [['config/mcp.json'], /needs --config: mcp-bridge --config config\/mcp\.json/],
       [['--upstraem', 'some-server'], /unknown flag --upstraem: did you mean --upstream\?/],
