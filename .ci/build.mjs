@@ -13,6 +13,7 @@ import { build } from 'esbuild'
 import { bundlePage } from './page.mjs'
 
 const out = 'dist'
+const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
 const { page, metafile: partsOfPage } = await bundlePage()
 
 /**
@@ -53,7 +54,6 @@ export const ${name} = new URL('${place}', pathToFileURL(__filename))`
 const knowVersion = {
   name: 'version',
   setup({ onLoad }) {
-    const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
     const contents = `export const versionOfBridge = () => ${JSON.stringify(version)}`
     onLoad({ filter: /src[\\/]version\.ts$/ }, () => ({ contents }))
   },
@@ -227,6 +227,15 @@ for (const file of Object.keys(metafile.outputs).filter((path) => path.endsWith(
 
 writeFileSync(join(out, 'page.cjs'), `module.exports = { PAGE: ${JSON.stringify(page)} }\n`)
 copyFileSync('src/start.js', join(out, 'main.js'))
+writeFileSync(join(out, 'mcp-bridge.1'), await manPage())
+
+/** The manual page, made by the sources of the help. */
+async function manPage() {
+  const options = { bundle: true, write: false, platform: 'node', format: 'esm', logLevel: 'warning' }
+  const { outputFiles } = await build({ entryPoints: ['src/cli/man-page.ts'], ...options })
+  const made = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`)
+  return made.manPage(version)
+}
 
 /**
  * What programs import, by the file of each entry of `exports`. Node.js looks for exports in the text of a module of CommonJS, and bundlers
@@ -247,6 +256,7 @@ for (const [name, text] of Object.entries(ENTRIES)) writeFileSync(join(out, name
 const kept = new Set([
   'main.js',
   'page.cjs',
+  'mcp-bridge.1',
   ...Object.keys(ENTRIES),
   // Of types.mjs.
   'types',

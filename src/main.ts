@@ -160,6 +160,11 @@ async function run(command: Command): Promise<number | undefined> {
       await runInspect(command.action, program)
       return undefined
     }
+    case 'completion': {
+      const { completionFor } = await import('./cli/completion.js')
+      output.out(completionFor(command.shell))
+      return EXIT.ok
+    }
     case 'bundle': {
       const { runBundle } = await import('./cli/extension/run.js')
       await runBundle(command.action, program)

@@ -36,7 +36,13 @@ t.test('the package runs from its tarball in an empty folder, alone', async (t) 
   for (const field of ['scripts', 'dependencies', 'devDependencies', 'overrides'])
     t.notOk(field in manifest, `the published package.json has no ${field}`)
   t.match(manifest, { name: 'mcp-bridge', engines: { node: /./ }, bin: { 'mcp-bridge': /./ } })
-  for (const path of ['dist/sbom.cdx.json', 'dist/LICENSES.txt', 'LICENSE', 'config/healthcheck.sh'])
+  for (const path of [
+    'dist/sbom.cdx.json',
+    'dist/LICENSES.txt',
+    'dist/mcp-bridge.1',
+    'LICENSE',
+    'config/healthcheck.sh',
+  ])
     t.ok(existsSync(join(folder, 'node_modules/mcp-bridge', path)), `${path} is in the package`)
   for (const path of ['docs/api', 'docs/development', 'test'])
     t.notOk(existsSync(join(folder, 'node_modules/mcp-bridge', path)), `${path} is for developers`)

@@ -329,6 +329,14 @@ export const COMMANDS = {
       ['Modern clients alone, which have no sessions', 'mcp-bridge size --calls 2000'],
     ],
   },
+  completion: {
+    usage: '<shell>',
+    about: 'print a script for completion in bash, zsh, fish or powershell',
+    words: 1,
+    flags: [],
+    details: ['The first line of the script says where it belongs.'],
+    examples: [['The script for bash', 'mcp-bridge completion bash']],
+  },
   help: {
     usage: '[<command>]',
     about: 'show all commands, or all flags of a command',

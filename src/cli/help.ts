@@ -21,8 +21,7 @@ export function shortHelp(): string {
   })
   const flags = MOST_USED.map((name): [string, string] => [signature(name), firstSentence(aboutFlag(name))])
   return page([
-    'mcp-bridge connects MCP clients and servers of both protocol eras: modern (2026-07-28) and legacy',
-    '(2024-11-05 to 2025-11-25). All servers are together at /mcp, each at /<name>/mcp; or on stdio.',
+    ...aboutProgram(),
     '',
     'Start it',
     '  mcp-bridge -- npx -y @modelcontextprotocol/server-everything    a program, for clients over HTTP',
@@ -39,6 +38,14 @@ export function shortHelp(): string {
     '  mcp-bridge help serve        all flags for serving; the same for each command',
     `  ${DOCUMENTS}configuration.md  files and options`,
   ])
+}
+
+/** What the program is, in lines. */
+export function aboutProgram(): readonly string[] {
+  return [
+    'mcp-bridge connects MCP clients and servers of both protocol eras: modern (2026-07-28) and legacy',
+    '(2024-11-05 to 2025-11-25). All servers are together at /mcp, each at /<name>/mcp; or on stdio.',
+  ]
 }
 
 /** The pages of commands; of several, an overview. */
@@ -88,7 +95,8 @@ function knownOption(path: string): ReferenceOption {
   return optionAt(path, known)
 }
 
-function textOf(name: FlagName): string {
+/** All that help says of a flag, but for its example. */
+export function textOf(name: FlagName): string {
   const { option, many, to } = flagOf(name) as Flag
   const found = option === undefined || to !== undefined ? undefined : knownOption(option)
   return [
@@ -104,7 +112,8 @@ function exampleOf(name: FlagName): string {
   return example === undefined ? '' : `Example: ${example}`
 }
 
-function signature(name: FlagName): string {
+/** A flag as it is written, with the placeholder for its value. */
+export function signature(name: FlagName): string {
   const { short, value } = FLAGS[name] as Flag
   return `${short === undefined ? '    ' : `-${short}, `}${join(`--${name}`, value ?? '')}`
 }
@@ -117,7 +126,7 @@ function firstSentence(text: string): string {
   return text.replace(/(?<=\.) [A-Z"].*$/s, '')
 }
 
-function firstClause(text: string): string {
+export function firstClause(text: string): string {
   return text.replace(/;.*$/s, '')
 }
 

@@ -23,6 +23,7 @@ import {
   demoSettings,
   placesIn,
 } from './settings.js'
+import { type CompletedShell, isShell, SHELLS } from './shells.js'
 import type { Load } from './size.js'
 import type { StatusAction } from './status-targets.js'
 import { UsageError } from './usage-error.js'
@@ -47,6 +48,7 @@ export type Command =
   | { kind: 'status'; action: StatusAction }
   | { kind: 'inspect'; action: InspectAction }
   | { kind: 'bundle'; action: BundleAction }
+  | { kind: 'completion'; shell: CompletedShell }
   | { kind: 'size'; load: Load; json: boolean }
   | { kind: 'demo'; settings: Settings }
   | { kind: 'demo server'; era: 'legacy' | 'modern' }
@@ -155,6 +157,15 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     case 'inspect': {
       const [file] = words
       return { kind: 'inspect', action: { file, opensBrowser: !flags['no-browser'] } }
+    }
+    case 'completion': {
+      const [shell = ''] = words
+      if (!isShell(shell))
+        throw new UsageError(
+          `completion needs one of ${SHELLS.join(', ')}${shell === '' ? '' : `, not "${printable(shell, 200)}"`}`,
+          command,
+        )
+      return { kind: 'completion', shell }
     }
     case 'size':
       return { kind: 'size', load: loadIn(flags), json }
