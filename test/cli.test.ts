@@ -126,9 +126,9 @@ t.test('prints the version of the package', async (t) => {
   t.match((await run(t, ['-V'])).stdout, /^\d+\.\d+\.\d+\n$/)
 })
 
-t.test("a program or an address alone is a server, and later arguments are the program's own", async (t) => {
+t.test('an address alone is a server, and a program after --, with all later arguments', async (t) => {
   const { command, args } = legacyStdio(t).server
-  const probed = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', command, ...args, '--port', 'ignored'])
+  const probed = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', '--', command, ...args, '--port', 'ignored'])
   const [, url = ''] = await says(probed, /"url":"([^"]+)"/)
   t.equal((await call(url, 'tools/list')).status, 200)
   const http = await LegacyHttp.start(t)

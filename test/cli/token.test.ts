@@ -61,7 +61,7 @@ t.test('errors about a token do not contain the token', async (t) => {
 t.test('callers need the token', async (t) => {
   const { command, args } = legacyStdio(t).server
   const flags = ['--listen', 'http://127.0.0.1:0/mcp', '--token', '${TOKEN_OF_TEST}', '--log-format', 'json']
-  const program = startProgram(t, [...flags, command, ...args], { TOKEN_OF_TEST: SECRET })
+  const program = startProgram(t, [...flags, '--', command, ...args], { TOKEN_OF_TEST: SECRET })
   const [, url = ''] = await says(program, /"url":"([^"]+)"/)
   t.equal((await call(url, 'tools/list')).status, 401)
   const headers = { authorization: `Bearer ${SECRET}` }
