@@ -216,16 +216,11 @@ const { metafile } = await build({
   ],
 })
 
-// A single character beyond ASCII makes V8 keep a whole file with two bytes per character, which takes longer to load. esbuild
-// escapes such characters in strings and names. Comments of packages have some, too.
-const COMMENT = /^\s*(?:\/\/|\/?\*).*$/gm
-for (const file of Object.keys(metafile.outputs).filter((path) => path.endsWith('.cjs')))
-  writeFileSync(
-    file,
-    readFileSync(file, 'utf8').replace(COMMENT, (line) => line.replace(/[^\0-\x7f]/g, '?')),
-  )
-
 writeFileSync(join(out, 'page.cjs'), `module.exports = { PAGE: ${JSON.stringify(page)} }\n`)
+// A single character beyond ASCII makes V8 keep a whole file with two bytes per character, which takes longer to load. esbuild
+// escapes such characters in strings and names, but not in regular expressions and comments.
+for (const file of [...Object.keys(metafile.outputs), join(out, 'page.cjs')].filter((path) => path.endsWith('.cjs')))
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/[^\0-\x7f]/g, escaped))
 copyFileSync('src/start.js', join(out, 'main.js'))
 writeFileSync(join(out, 'mcp-bridge.1'), await manPage())
 
@@ -276,3 +271,8 @@ const notices = [...packages].sort().map((folder) => {
   return `${name} ${version} (${license})\n\n${text}\n`
 })
 writeFileSync(join(out, 'LICENSES.txt'), `What is part of this program.\n\n${notices.join(`\n${'-'.repeat(80)}\n\n`)}`)
+
+/** A character as strings and regular expressions write it. */
+function escaped(character) {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+}

@@ -39,11 +39,7 @@ const { node, licence } = nodeFor(target)
 mkdirSync(folder, { recursive: true })
 
 const files = readdirSync('dist').filter((name) => /\.(?:cjs|js)$|^LICENSES/.test(name))
-for (const name of files) {
-  const text = readFileSync(join('dist', name), 'utf8')
-  // The program reads its code as one character for each byte. Other characters are only in strings.
-  writeFileSync(join(work, name), name.endsWith('.cjs') ? text.replace(/[^\0-\x7f]/g, escaped) : text)
-}
+for (const name of files) copyFileSync(join('dist', name), join(work, name))
 await make(files)
 if (runs()) await make([...files, ...compiled()])
 
@@ -115,8 +111,4 @@ function nodeFor(wanted) {
   }
   const root = join(set, 'node_modules', name)
   return { node: join(root, wanted.startsWith('win32') ? 'bin/node.exe' : 'bin/node'), licence: join(root, 'LICENSE') }
-}
-
-function escaped(character) {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

@@ -24,7 +24,7 @@ function take(name) {
 }
 
 function functionOf(name) {
-  // Files are ASCII, and V8 compares only the length of a text with that of the text it had compiled.
+  // Files are ASCII.
   const text = Buffer.from(getRawAsset(name)).latin1Slice()
   return new Script(`(function (exports, require, module, __filename, __dirname) {${text}\n})`, {
     filename: join(FOLDER, name),

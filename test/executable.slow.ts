@@ -163,16 +163,8 @@ t.test('bundle writes the same extension as the package', async (t) => {
     return filesIn(readFileSync(file))
   }
   const files = await written('executable.mcpb', [program])
-  const fromPackage = await written('package.mcpb', [execPath, main])
-  const names = files.map(({ name }) => name)
-  t.ok(names.includes('server/bridge.cjs'), names.join())
-  t.same(
-    names,
-    fromPackage.map(({ name }) => name),
-  )
-  // In the executable, characters beyond ASCII are escaped in code.
-  const others = (all: typeof files) => all.filter(({ name }) => !name.endsWith('.cjs'))
-  t.same(others(files), others(fromPackage))
+  t.match(files.map(({ name }) => name).join(), /manifest\.json.*server\/bridge\.cjs.*server\/LICENSES\.txt/)
+  t.same(files, await written('package.mcpb', [execPath, main]))
 })
 
 t.test('login signs in with an authorization server, and probe uses the token', async (t) => {

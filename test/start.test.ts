@@ -111,3 +111,9 @@ t.test('starts although the cache folder cannot be written', async (t) => {
   t.equal(await ended, 0)
   t.match(stdout(), /^\d/)
 })
+
+t.test('its files have no character beyond ASCII, which would make all of them slower to load', async (t) => {
+  const files = readdirSync(join(root, 'dist')).filter((name) => name.endsWith('.cjs'))
+  t.ok(files.includes('bridge.cjs'))
+  for (const name of files) t.notMatch(readFileSync(join(root, 'dist', name), 'latin1'), /[^\0-\x7f]/, name)
+})
