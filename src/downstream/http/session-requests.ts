@@ -32,7 +32,7 @@ import type { HandedSessions } from './handed-sessions.js'
 import { readHeaders, traceHeaders } from './headers.js'
 import type { Passing, RelayAt } from './relay.js'
 import { carriedIn } from './relay-headers.js'
-import { type ErrorRendering, explainInBand, notAllowed, sendJson } from './replies.js'
+import { type ErrorRendering, explainInBand, notAllowed, sendJson, whenOver } from './replies.js'
 import { carriedOf, HttpSession, ofNoCall } from './session.js'
 import type { SessionStore } from './sessions.js'
 import { Streams } from './streams.js'
@@ -134,16 +134,13 @@ export class SessionRequests {
   }
 
   /** Takes a message in a session. The promise resolves when it has been answered. */
-  takeMessage(message: Message, session: HttpSession, at: RequestAtEndpoint): Promise<void> | undefined {
+  takeMessage(
+    message: Message,
+    session: HttpSession,
+    { request, reply }: RequestAtEndpoint,
+  ): Promise<void> | undefined {
     const { handed } = this.#options
-    const taking = this.#take(message, session, at)
-    if (!handed || !session.client.carries) return taking
-    return Promise.resolve(taking).finally(() => {
-      handed.note(session).catch(() => {})
-    })
-  }
-
-  #take(message: Message, session: HttpSession, { request, reply }: RequestAtEndpoint): Promise<void> | undefined {
+    if (handed && session.client.carries) whenOver(reply, () => void handed.note(session).catch(() => {}))
     const batch = message.kind === 'batch' ? readBatch(message) : undefined
     if (message.kind === 'request' || batch) {
       // The session ends with the bridge. With this error, the client opens another one, which a load balancer sends to
