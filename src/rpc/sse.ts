@@ -140,6 +140,11 @@ export class SseDecoder {
     return this.#line.length + line + (this.#dropped?.length ?? this.#dataLength)
   }
 
+  /** Whether the current event exceeds the limit already. */
+  get isTooLong(): boolean {
+    return this.#tooLong
+  }
+
   /** Bytes of the current event that are in memory. */
   get kept(): number {
     return Math.max(this.#line.length + (this.#dropped ? 0 : this.#dataLength), this.#rawLength)

@@ -153,8 +153,12 @@ t.test('an endless stream ends at an event that is too large', async (t) => {
     const result = opened ? OPENED : DISCOVERED
     sendText(response, `{"jsonrpc":"2.0","id":${id},"result":${result}}`, opened || {})
   })
-  for (const era of ['legacy', 'modern'] as const) {
-    const { url, bridge } = await startBridge(t, { url: server.url, era }, LIMITS)
+  for (const [era, entry] of [
+    ['legacy', {}],
+    ['legacy', { tools: { deny: ['none'] } }],
+    ['modern', {}],
+  ] as const) {
+    const { url, bridge } = await startBridge(t, { url: server.url, era, ...entry }, LIMITS)
     await bridge.server.warmUp()
     const answer =
       era === 'modern'

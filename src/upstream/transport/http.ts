@@ -445,6 +445,7 @@ class Reading extends HangUp implements Reader {
   #heard: Heard | undefined
   /** The last event with an id. */
   #last: SseEvent | undefined
+  #decoder: SseDecoder | undefined
 
   constructor(
     receiver: Receiver | undefined,
@@ -470,6 +471,8 @@ class Reading extends HangUp implements Reader {
     this.stream = stream
     const { id, retry, raw, data = [] } = this.#last ?? {}
     if (id !== undefined) stream.pass('', { id, retry, raw: data.length === 0 ? raw : undefined })?.catch(() => {})
+    // Nothing would follow.
+    if (this.#decoder?.isTooLong) setImmediate(() => this.abort())
   }
 
   /** Whether the answer is still expected. */
@@ -478,7 +481,7 @@ class Reading extends HangUp implements Reader {
   }
 
   get isShared(): boolean {
-    return this.exchange === undefined
+    return this.exchange === undefined && this.stream === undefined
   }
 
   onStart(abort: () => void): void {
@@ -511,6 +514,7 @@ class Reading extends HangUp implements Reader {
     const passes = this.keepsRaw && (this.exchange !== undefined || this.stream !== undefined)
     const passed: PassedEvent | undefined = passes ? { raw, id, retry, on: this.stream } : undefined
     if (id !== undefined) this.#last = event
+    this.#decoder = decoder
     const isMessage = event.event === 'message' && event.data.length > 0
     if (event.dropped) this.#receiver?.dropped(event.dropped, this.exchange, lengthError(event))
     else if (isMessage && this.#heard) this.#heard.hear(event.data)

@@ -6,7 +6,7 @@ import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../l
 import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../protocol/account.js'
 import type { BodyFlow, BodySink, SessionCookies } from '../../protocol/upstream.js'
 import { Gathering } from '../../rpc/gathering.js'
-import { SseDecoder, type SseEvent } from '../../rpc/sse.js'
+import { SseDecoder, SseError, type SseEvent } from '../../rpc/sse.js'
 import { headerOf } from '../../texts/headers.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import { atTurnEnd } from '../../time/turn.js'
@@ -386,6 +386,8 @@ class Answering implements Dispatcher.DispatchHandler {
     const decoder = this.#events as SseDecoder
     const slices = this.#slices as Slices<SseEvent>
     slices.deliver(decoder.push(chunk))
+    // It is that of one client now.
+    if (decoder.isTooLong && !this.#reader.isShared) throw new SseError(this.#origin.bodyLimit)
     if (slices.busy) controller.pause()
     // Without memory for an event, only this event is dropped: other events may follow in the stream.
     if (this.#hasRoom(decoder.kept)) return
