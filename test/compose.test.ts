@@ -147,6 +147,7 @@ t.test('the secret of the replicas is generated once, and is in no file', async 
     },
     'node:crypto': { randomBytes: (size: number) => Buffer.alloc(size, files.size + 1) },
   }
+  // oxlint-disable-next-line typescript/no-implied-eval -- the script of the file is what is tested
   const make = new Function('require', script) as (require: (name: string) => unknown) => void
   make((name) => modules[name])
   const first = files.get('/run/keys/state') ?? ''

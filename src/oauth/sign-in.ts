@@ -176,13 +176,7 @@ export class SignIn {
    * Sends the call to the server, and again after a sign-in. `hasAccepted`: the person agreed to open the address for that.
    * `failure`: the call was sent once, and failed with it.
    */
-  async #answer(
-    account: Account,
-    call: Call,
-    next: Handler,
-    hasAccepted = false,
-    failure: unknown = undefined,
-  ): Promise<Final> {
+  async #answer(account: Account, call: Call, next: Handler, hasAccepted = false, failure?: unknown): Promise<Final> {
     let hasTold = false
     const tell = (told: Told) => {
       hasTold = true

@@ -62,7 +62,7 @@ let others: RecordedEvent[] = []
 
 /** The calls, servers and sessions of all events. A component that reads it is redrawn when events are added. */
 export const current = computed(() => {
-  version.value
+  void version.value
   return { views }
 })
 

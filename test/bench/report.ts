@@ -127,7 +127,8 @@ export function partsTable(profiles: readonly Profile[]): Table {
   const of = ({ parts }: Profile, name: string) => parts.find(({ part }) => part === name)?.each.median
   const largest = (name: string) => Math.max(...profiles.map((profile) => of(profile, name) ?? 0))
   const parts = all.filter((name) => largest(name) >= 0.5).sort((a, b) => largest(b) - largest(a))
-  const [{ scenario = '', connections = 0 } = {}] = profiles
+  const [first] = profiles
+  const { scenario, connections } = first ?? { scenario: '', connections: 0 }
   return {
     title: `Microseconds of a call by part: ${scenario}, ${connections} connections`,
     rows: [

@@ -110,7 +110,7 @@ function answer(request: IncomingMessage, response: ServerResponse, options: Loo
   const { port, path, name, onAnswer } = options
   // Requests with another Host are refused: a web page may have caused them by DNS rebinding.
   const hosts = [`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`]
-  const [asked = '', query = ''] = split(url)
+  const [asked, query] = split(url)
   if (!hosts.includes(headers.host ?? '')) return end(response, 421)
   if (asked !== path && asked !== SIBLING_PATH) return end(response, 404)
   if (method !== 'GET') return end(response, 405)

@@ -330,8 +330,9 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#length += chunk.length
     try {
       if (this.#kind === 'events') this.#readEvents(chunk, controller)
-      else if (this.#sink) this.#sink.push(chunk) || controller.pause()
-      else if (this.#kind === 'beginning') this.#keepBeginning(chunk, controller)
+      else if (this.#sink) {
+        if (!this.#sink.push(chunk)) controller.pause()
+      } else if (this.#kind === 'beginning') this.#keepBeginning(chunk, controller)
       else if (this.#kind === 'whole') {
         if (this.#length > this.#origin.bodyLimit) throw overLimit(this.#origin.bodyLimit)
         if (!this.#hasRoom(this.#length)) throw noMemoryForAnswer()
