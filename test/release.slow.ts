@@ -109,6 +109,26 @@ t.test('a change of what ships requires a changeset, and others do not', { skip:
   await check()
 })
 
+t.test('a commit needs a short subject, and a body that says why', { skip: noBash }, async (t) => {
+  const folder = temporaryFolder(t)
+  mkdirSync(join(folder, '.ci'))
+  cpSync(join(root, '.ci/commits'), join(folder, '.ci/commits'))
+  const git = (...args: string[]) =>
+    run('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.com', ...args], { cwd: folder })
+  const commit = (message: string) => git('commit', '--quiet', '--allow-empty', '--message', message)
+  const check = () => run('bash', ['.ci/commits', 'before'], { cwd: folder })
+  await git('init', '--quiet')
+  await commit('Long ago')
+  await git('tag', 'before')
+  await commit(`${'x'.repeat(72)}\n\nBecause it fits.`)
+  await check()
+  await commit('No reason')
+  await t.rejects(check(), /has no body that says why: No reason/)
+  await git('tag', '--force', 'before')
+  await commit(`${'y'.repeat(73)}\n\nBecause.`)
+  await t.rejects(check(), /has 73 characters, and may have 72/)
+})
+
 t.test('packs a release once, with its checksums', { skip: noBash || missing('kubernetes') }, async (t) => {
   const folder = publish(released(t, copyOfSource(t)))
   const tools = standIns(t, ['npm'], {
