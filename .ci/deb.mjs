@@ -5,13 +5,19 @@
  * The service is that of docs/systemd.md, without the credentials of the example.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { arch, argv, chdir, env, platform, stdout } from 'node:process'
+import { arch, argv, chdir, env, execPath, platform, stdout } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 
+/** Where shells look for completions of packages. */
+const COMPLETIONS = {
+  bash: 'usr/share/bash-completion/completions/mcp-bridge',
+  zsh: 'usr/share/zsh/vendor-completions/_mcp-bridge',
+  fish: 'usr/share/fish/vendor_completions.d/mcp-bridge.fish',
+}
 const ARCHITECTURES = { 'linux-x64': 'amd64', 'linux-arm64': 'arm64' }
 
 chdir(fileURLToPath(new URL('..', import.meta.url)))
@@ -35,8 +41,9 @@ put(`${doc}/LICENSES.txt.gz`, zipped(readFileSync(join(from, 'LICENSES.txt'))))
 put(`${doc}/changelog.gz`, zipped(readFileSync('CHANGELOG.md')))
 put(`${doc}/changelog.Debian.gz`, zipped(changes()))
 put('usr/share/lintian/overrides/mcp-bridge', own('lintian-overrides'))
-if (existsSync('dist/mcp-bridge.1'))
-  put('usr/share/man/man1/mcp-bridge.1.gz', zipped(readFileSync('dist/mcp-bridge.1')))
+put('usr/share/man/man1/mcp-bridge.1.gz', zipped(readFileSync('dist/mcp-bridge.1')))
+for (const [shell, path] of Object.entries(COMPLETIONS))
+  put(path, execFileSync(execPath, ['dist/main.js', 'completion', shell]))
 
 const kilobytes = execFileSync('du', ['--apparent-size', '-sk', root], { encoding: 'utf8' }).split('\t')[0]
 const facts = { VERSION: version, ARCHITECTURE: architecture, KILOBYTES: kilobytes }
