@@ -2,7 +2,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-const MADE_OF = ['src', '.ci/build.mjs', '.ci/page.mjs', 'package-lock.json']
+const MADE_OF = ['src', '.ci/build.mjs', '.ci/chunks', '.ci/page.mjs', 'package-lock.json']
 
 export function isBuilt() {
   const built = statSync('dist/bridge.cjs', { throwIfNoEntry: false })?.mtimeMs ?? 0

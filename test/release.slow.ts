@@ -141,8 +141,26 @@ t.test('packs a release once, with its checksums', { skip: noBash || missing('ku
   const files = readdirSync(join(folder, 'release'), { recursive: true }).map(String).sort()
   t.same(
     files.filter((file) => file.includes('.') || file === 'SHA256SUMS'),
-    ['SHA256SUMS', `helm/mcp-bridge-${version}.tgz`, `npm/mcp-bridge-${version}.tgz`, 'sbom.cdx.json'],
+    [
+      'SHA256SUMS',
+      `helm/mcp-bridge-${version}.tgz`,
+      'mcp-bridge.mcpb',
+      'mcp-bridge.tar.gz',
+      `npm/mcp-bridge-${version}.tgz`,
+      'sbom.cdx.json',
+      'server.json',
+    ],
   )
+  const entry = readFileSync(join(folder, 'release/server.json'), 'utf8')
+  const [sum] = spawnSync('sha256sum', ['release/mcp-bridge.mcpb'], { cwd: folder, encoding: 'utf8' }).stdout.split(' ')
+  t.match(entry, `"fileSha256": "${sum}"`, 'the entry for the registry names the extension')
+  const unpacked = temporaryFolder(t)
+  spawnSync('tar', ['-xzf', join(folder, 'release/mcp-bridge.tar.gz'), '-C', unpacked])
+  const started = spawnSync('npm', ['start', '--silent', '--', '--version'], {
+    cwd: join(unpacked, 'mcp-bridge'),
+    encoding: 'utf8',
+  })
+  t.equal(started.stdout, `${version}\n`, `the archive starts without packages for developers: ${started.stderr}`)
   const sums = spawnSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: join(folder, 'release') })
   t.equal(sums.status, 0)
   const rendered = runTool('kubernetes', 'helm', [

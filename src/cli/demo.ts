@@ -35,6 +35,7 @@ export async function demo(settings: Settings, program: Program): Promise<void> 
   const { output, env, platform } = program
   const stopping = new AbortController()
   const own = ofThisProgram(settings, program)
+  output.err('Starting a legacy and a modern server, the bridge and its inspector …\n')
   await serve(
     { kind: 'run', settings: own, input: {}, files: [], notes: [], warnings: [], format: undefined },
     program,

@@ -21,6 +21,7 @@ async function start(t: Test) {
   const program = startProgram(t, ['demo', ...LISTEN])
   const [, address = ''] = await says(program, /^Inspector: (http\S+)$/m)
   await says(program, /Ctrl-C ends the demo/)
+  t.match(program.stderr(), /^Starting a legacy and a modern server/, 'it says at once what it is doing')
   return { program, inspector: inspectorAt(address), commands: commandsOf(program) }
 }
 
