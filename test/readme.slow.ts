@@ -81,6 +81,15 @@ const MENTIONS: Steps = [
   ['mcp-bridge demo', async (t) => t.match(scripts['demo'], /main\.js demo$/, 'npm run demo has run it')],
   ['mcp-bridge tail', follow],
   ['npx -y ./mcp-bridge-', runPackage],
+  [
+    'npm ci && npm run build:executable',
+    async (t) => t.ok(scripts['build:executable'], 'the test of the executable builds it'),
+  ],
+  ['npm run build:deb', async (t) => t.ok(scripts['build:deb'], 'the test of the package for Debian builds it')],
+  [
+    'mcp-bridge completion',
+    async (t, { newcomer }) => t.match((await newcomer.run('mcp-bridge completion bash')).stdout, /complete /),
+  ],
   ['mcp-bridge check --config mcp.json', runs],
   ['docker compose up --build', runs],
   ['mcp-bridge discover example.com', discover],
