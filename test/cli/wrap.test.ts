@@ -169,7 +169,7 @@ t.test(
     const { bridge, text } = homeWith(t, original)
     const entries = () => Object.values((JSON.parse(text()) as { mcpServers: Record<string, Entry> }).mcpServers)
     const flagsOf = () => {
-      const starting = entries().filter(({ args }) => Array.isArray(args) && args.includes('--listen'))
+      const starting = entries().filter(({ args = [] }) => args.includes('--listen'))
       return starting.map(({ args }) => args.slice(args.indexOf('--listen'), args.indexOf('--listen') + 3))
     }
     await bridge('wrap', 'claude-desktop', 'everything')

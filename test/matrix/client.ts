@@ -219,7 +219,7 @@ export class Client {
     if (result) this.#options.wire.send({ text: write({ jsonrpc: '2.0', id, result }) }).ended.catch(() => {})
   }
 
-  #answerTo({ method, params }: Question): Json | undefined {
+  #answerTo({ method, params = {} }: Question): Json | undefined {
     const question = { method, params }
     this.asked.push(question)
     const { answers } = this.#options

@@ -36,7 +36,7 @@ export function whoami(
 
 /** The same call again, with the answer to its question. */
 export function again(asked: Answer, action = 'accept', params: object = WHOAMI): object {
-  const { inputRequests } = asked.message.result as { inputRequests: object }
+  const { inputRequests = {} } = asked.message.result as { inputRequests: object }
   const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, { action }]))
   return { ...params, inputResponses, requestState: questionIn(asked).state }
 }
