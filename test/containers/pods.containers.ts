@@ -1,8 +1,9 @@
 /** Runs alone: containers. Pods of the manifests and of the chart, in Podman: probes, secrets that change, and the end of a pod. */
+import { setInterval } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { NAMESPACE, noHelm, RELEASE, render } from '../support/chart.js'
 import { secret } from '../support/deployment.js'
-import { pause, until } from '../support/eventually.js'
+import { until } from '../support/eventually.js'
 import { ofKind, type Pod, type Resource, readManifests } from '../support/kubernetes.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { call, post } from '../support/modern.js'
@@ -43,10 +44,7 @@ async function untilReady(pod: PlayedPod): Promise<void> {
 
 /** Waits for a token. Too many tries with one that is unknown would be refused (`limits.wrongTokensPerMinute`). */
 async function untilKnown(isKnown: () => Promise<boolean>): Promise<void> {
-  await until(async () => {
-    await pause(500)
-    return isKnown()
-  }, 'the new token')
+  for await (const _ of setInterval(500)) if (await isKnown()) return
 }
 
 /** Ends a pod while a call waits for its client and a stream is open: the call goes on, and the stream ends after it at the latest. */
