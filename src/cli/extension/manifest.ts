@@ -1,5 +1,6 @@
 /** The manifest of an extension for desktop programs (MCPB, github.com/modelcontextprotocol/mcpb). */
 import type { Identity } from '../../describe/server.js'
+import { parseUrl } from '../../texts/parse-url.js'
 import type { Question } from './questions.js'
 
 /**
@@ -32,7 +33,7 @@ export const CONFIG = 'server/mcp.json'
 export function manifestOf({ name, identity, host, tools, icon, questions }: ExtensionParts): Record<string, unknown> {
   const { title, version, description, websiteUrl } = identity
   const shown = title ?? identity.name ?? name
-  const homepage = websiteUrl !== undefined && URL.canParse(websiteUrl) ? websiteUrl : undefined
+  const homepage = websiteUrl !== undefined && parseUrl(websiteUrl) ? websiteUrl : undefined
   return {
     manifest_version: FORMAT,
     name: name.toLowerCase(),

@@ -10,6 +10,7 @@ import { discovered, pages } from '../../describe/server.js'
 import { pathName } from '../../formats/names.js'
 import type { Upstream } from '../../protocol/upstream.js'
 import { value } from '../../rpc/splice.js'
+import { parseUrl } from '../../texts/parse-url.js'
 import { printable } from '../../texts/printable.js'
 import { probingBridge } from '../probe.js'
 import type { Program } from '../program.js'
@@ -106,7 +107,7 @@ function entriesIn({ mcpServers }: BundleAction['input']): Record<string, unknow
 function hostOf(entries: Readonly<Record<string, unknown>>): string | undefined {
   const [only, ...others] = Object.values(entries)
   const url = others.length === 0 && isObject(only) ? only['url'] : undefined
-  return typeof url === 'string' && !refersElsewhere(url) && URL.canParse(url) ? new URL(url).host : undefined
+  return typeof url === 'string' && !refersElsewhere(url) ? parseUrl(url)?.host : undefined
 }
 
 /** What a server or group says of itself, and its tools as its clients see them. */
@@ -132,7 +133,7 @@ function iconOf(icons: unknown): Buffer | string | undefined {
     const [, inline] = INLINE.exec(src) ?? []
     const bytes = inline === undefined ? undefined : Buffer.from(inline, 'base64')
     if (bytes && bytes.length <= ICON_BYTES) return bytes
-    if (/^https:\/\/\S+\.png$/i.test(src) && URL.canParse(src)) return src
+    if (/^https:\/\/\S+\.png$/i.test(src) && parseUrl(src)) return src
   }
   return undefined
 }
