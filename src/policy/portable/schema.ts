@@ -189,7 +189,13 @@ function text(keywords: Members, work: Work): Members {
 function numbers(type: 'number' | 'integer', keywords: Members): Members[] {
   const base: Members = { type, ...described(keywords), ...limits(type, keywords) }
   if (!Array.isArray(keywords['enum'])) return [base]
-  const values = [...new Set(keywords['enum'] as number[])].sort((one, other) => one - other)
+  const { exclusiveMinimum, exclusiveMaximum } = keywords
+  const isWithin = (value: number) =>
+    !(value < Number(base['minimum']) || value > Number(base['maximum'])) &&
+    !(typeof exclusiveMinimum === 'number' && value <= exclusiveMinimum) &&
+    !(typeof exclusiveMaximum === 'number' && value >= exclusiveMaximum)
+  const values = [...new Set(keywords['enum'] as number[])].filter(isWithin).sort((one, other) => one - other)
+  if (values.length === 0) return []
   const [first = 0, last = 0] = [values[0], values.at(-1)]
   if (values.every((value, i) => Number.isInteger(value) && value === first + i))
     return [{ ...base, type: 'integer', minimum: first, maximum: last }]
