@@ -126,10 +126,7 @@ function discovering(hidesEvents: boolean): Answer {
 
 /** A list of tools, prompts or types of events. */
 function listing(shown: ChosenList<SeenItem>): Answer {
-  return async (call, next) => {
-    const last = await next(call)
-    return last.kind === 'result' ? { ...last, result: shown.learn(call, last.result) } : last
-  }
+  return (call, next) => shown.answer(call, next)
 }
 
 /** The call of a tool, or the use of a prompt or of a type of events. */

@@ -5,7 +5,7 @@
 
 import { MAX_PAGES, MAX_TOOLS } from '../../limits/constants.js'
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
-import type { Call, Handler } from '../../protocol/call.js'
+import type { Call, Final, Handler } from '../../protocol/call.js'
 import { Recent } from '../../rpc/memoize.js'
 import { own } from '../../rpc/source.js'
 import { type Json, type Payload, raw } from '../../rpc/splice.js'
@@ -60,6 +60,12 @@ export class ChosenList<T> {
     const { result, items } = this.#options.see(page)
     this.#keep(this.#of(call), own(raw(call.params, 'cursor')), items)
     return result
+  }
+
+  /** Answers a request for the list, with what clients see of it. */
+  async answer(call: Call, next: Handler): Promise<Final> {
+    const last = await next(call)
+    return last.kind === 'result' ? { ...last, result: this.learn(call, last.result) } : last
   }
 
   /** The caller's item with this name. Reads the list if the name is unknown. Rejects with a Fault. */

@@ -7,7 +7,7 @@ import type { Memory } from '../../limits/memory.js'
 import { annotationsOfTool } from '../../protocol/annotations.js'
 import type { Call, Caller, Final, Handler, Policy } from '../../protocol/call.js'
 import { CALL_TOOL } from '../../protocol/methods.js'
-import { Recent } from '../../rpc/memoize.js'
+import { memoize, Recent } from '../../rpc/memoize.js'
 import { edit, objectIn, type Payload, parseObject, stringUnder, type Value, write } from '../../rpc/splice.js'
 import { ChosenList } from '../choice/listed.js'
 import { asSeen } from '../choice/seen.js'
@@ -47,10 +47,6 @@ export function portable({ server, schemas, keepsNames = false, memory }: Portab
   const isFor = clientsOf(schemas)
   const see = asSeen('tools', 'name', (tool, name) => ported(tool, name, keepsNames ? name : nameOf(name)))
   const list = new ChosenList<Ported>({ server, method: 'tools/list', see, memory })
-  async function listing(call: Call, next: Handler): Promise<Final> {
-    const last = await next(call)
-    return last.kind === 'result' ? { ...last, result: list.learn(call, last.result) } : last
-  }
   async function calling(call: Call, next: Handler): Promise<Final> {
     const name = stringIn(call.params, 'name')
     const tool = name === undefined ? undefined : await list.find(call, name, next)
@@ -70,7 +66,7 @@ export function portable({ server, schemas, keepsNames = false, memory }: Portab
   return (next) => (call) => {
     if (call.method !== 'tools/list' && call.method !== CALL_TOOL) return next(call)
     if (!isFor(call.caller)) return next(call)
-    return call.method === CALL_TOOL ? calling(call, next) : listing(call, next)
+    return call.method === CALL_TOOL ? calling(call, next) : list.answer(call, next)
   }
 }
 
@@ -78,10 +74,11 @@ export function portable({ server, schemas, keepsNames = false, memory }: Portab
 function clientsOf(schemas: Schemas): (caller: Caller) => boolean {
   if (schemas === 'portable') return () => true
   const isNamed = globs(schemas.portable)
-  return ({ clientInfo }) => {
-    const name = clientInfo === undefined ? undefined : stringUnder(parseObject(clientInfo), 'name')
+  const isNamedIn = memoize((clientInfo) => {
+    const name = stringUnder(parseObject(clientInfo), 'name')
     return name !== undefined && isNamed(name)
-  }
+  })
+  return ({ clientInfo }) => clientInfo !== undefined && isNamedIn(clientInfo)
 }
 
 function ported(tool: Payload, name: string, shown: string) {
