@@ -1,6 +1,6 @@
 /**
  * The connections to Redis: one for commands, one for subscriptions; timeouts, failures and refusals. A command fails after a timeout. After a
- * failure, no commands are sent for a moment.
+ * failure, no commands are sent for a moment. While a lost connection is replaced, commands wait, for as long as one may take.
  */
 import type { Log } from '../log/events.js'
 import { printable } from '../texts/printable.js'
@@ -54,12 +54,15 @@ export class Redis {
   #listening: RedisConnection | undefined
   readonly #listeners = new Map<string, Listener>()
   /** Separate, because a Cluster can carry messages while the keys of a lost primary are unreachable. */
-  readonly #channels: Lane
-  readonly #keys: Lane
+  readonly #channels = new Lane()
+  readonly #keys = new Lane()
   readonly #refused: RefusedNeeds
   /** Codes of errors in the log, since Redis was available. */
   readonly #reported = new Set<string>()
   #steady: NodeJS.Timeout | undefined
+  /** Settles when the connection for commands is there, or late; undefined until a command needs one that is lost. */
+  #awaited: Promise<unknown> | undefined
+  #arrived = () => {}
   /** The eviction policy of Redis. */
   #policy: string | undefined
   #policyLooks: NodeJS.Timeout | undefined
@@ -69,8 +72,6 @@ export class Redis {
 
   constructor(options: RedisOptions) {
     this.#options = options
-    this.#channels = new Lane(options.timeout)
-    this.#keys = new Lane(options.timeout)
     this.#refused = new RefusedNeeds({
       attempt: (need, key) => this.#attempt(need, key),
       connectAnew: () => this.#asking?.anew(),
@@ -85,7 +86,7 @@ export class Redis {
   /** Whether Redis answers, refuses nothing, and the subscriptions work. */
   get working(): boolean {
     const areReady = this.#asking?.isReady === true && this.#listening?.isReady === true
-    return areReady && this.#channels.answers && !this.#refused.any
+    return areReady && !this.#channels.rests && !this.#refused.any
   }
 
   /** Whether Redis may evict what replicas need; undefined if it has not told. */
@@ -108,6 +109,11 @@ export class Redis {
       checked = this.#checkPolicy(asking)
     }
     asking.on('ready', checkPolicy)
+    asking.on('ready', () => {
+      if (!asking.isReady) return
+      this.#arrived()
+      this.#awaited = undefined
+    })
     // The policy of a running Redis may be changed.
     this.#policyLooks = lookEvery(POLICY_EVERY, checkPolicy)
     let isFirst = true
@@ -148,23 +154,35 @@ export class Redis {
 
   async #ask<T>(need: Need, key: string | undefined, command: (client: RedisConnection) => Promise<T>): Promise<T> {
     const lane = need === 'channels' ? this.#channels : this.#keys
-    if (!this.#asking?.isReady || !lane.answers) throw new RedisAway('Redis does not answer')
-    const over = lane.begin()
+    const asking = this.#asking
+    if (asking?.isReady === false) await this.#connection()
+    if (!asking?.isReady || lane.rests) throw new RedisAway('Redis does not answer')
     let timer: Deadline | undefined
     const late = new Promise<never>((_resolve, reject) => {
       timer = new Deadline(this.#options.timeout, () => reject(new RedisAway('Redis takes too long')))
     })
     try {
-      return await Promise.race([command(this.#asking), late])
+      return await Promise.race([command(asking), late])
     } catch (error) {
       if (this.#errorReply && error instanceof this.#errorReply) this.#refuse(need, key, error)
-      else lane.rest()
+      // Another connection may work at once. In a Cluster, this one is not that to the node that failed.
+      else if (error instanceof RedisAway || asking.isReady) lane.rest()
       throw error instanceof RedisAway ? error : new RedisAway('A Redis command failed', { cause: error })
     } finally {
       // Also without an answer: the client for Sentinels may never settle commands that a lost primary had received.
-      over()
       timer?.clear()
     }
+  }
+
+  /** Waits for the next connection, together with all commands since the first one that needed it. */
+  #connection(): Promise<unknown> {
+    this.#awaited ??= within(
+      new Promise<void>((resolve) => {
+        this.#arrived = resolve
+      }),
+      this.#options.timeout,
+    )
+    return this.#awaited
   }
 
   /** An error reply is an answer: Redis may be out of memory, or refuse the command. Others may still work. */
@@ -238,34 +256,15 @@ function checkKey(prefix: string, key?: string): string {
 
 /** The circuit breaker of a group of commands. */
 class Lane {
-  readonly #timeout: number
-  /** The number of commands without an answer, and the time of the last answer, or of the first of them. */
-  #open = 0
-  #since = 0
-  #restUntil = 0
+  #until = 0
 
-  constructor(timeout: number) {
-    this.#timeout = timeout
-  }
-
-  /** Whether a command may be sent. */
-  get answers(): boolean {
-    const now = performance.now()
-    const late = this.#open > 0 && now - this.#since > this.#timeout
-    return !late && now >= this.#restUntil
-  }
-
-  /** Counts a command as open until the returned function is called. */
-  begin(): () => void {
-    if (this.#open++ === 0) this.#since = performance.now()
-    return () => {
-      this.#open--
-      this.#since = performance.now()
-    }
+  /** Whether no command may be sent. */
+  get rests(): boolean {
+    return performance.now() < this.#until
   }
 
   /** Lets no command be sent for a moment. */
   rest(): void {
-    this.#restUntil = performance.now() + REST
+    this.#until = performance.now() + REST
   }
 }
