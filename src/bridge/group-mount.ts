@@ -8,8 +8,9 @@ import type { Hidden } from '../group/list-log.js'
 import type { GroupPlan, Member } from '../group/member.js'
 import { Admission } from '../policy/admission.js'
 import { compose } from '../policy/compose.js'
+import { chosenFrom } from '../policy/forwarding.js'
 import type { Gauge } from '../ports/events.js'
-import type { Call, Handler, Policy } from '../protocol/call.js'
+import type { Handler, Policy, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Upstream } from '../protocol/upstream.js'
@@ -52,6 +53,8 @@ export class GroupMount implements Served {
   readonly #clients: ClientSide
   #entry: GroupSettings
   #mounts: readonly Mount[] = []
+  /** The headers of callers that a server of the group gets. */
+  #forwarded: ReadonlySet<string> = new Set()
   /** The members of the group, by their mounts. */
   #members = new Map<Mount, Member>()
   /** Checks the trust in discovered servers periodically. */
@@ -111,6 +114,7 @@ export class GroupMount implements Served {
       settings,
       further: [],
       sessionSettings: this.#sessionSettings,
+      forwarded: () => ({ names: this.#forwarded }),
       relay: undefined,
       shared,
     })
@@ -140,6 +144,7 @@ export class GroupMount implements Served {
     if (!hasSameSchemas) this.#handle = compose(this.#guarded, ...this.#portable(entry))
     this.#entry = entry
     this.#mounts = served
+    this.#forwarded = new Set(served.flatMap(({ forwarded }) => forwarded.map(({ from }) => from)))
     this.#members = new Map(
       served.map((mount, i) => {
         const prefix = entry.members.find(({ server }) => server === mount.name)?.prefix ?? mount.name
@@ -317,10 +322,17 @@ function memberOf(
   { prefix, group, sleeps }: { prefix: string; group: string | undefined; sleeps: boolean },
   policies: readonly Policy[],
 ): Member {
-  const { handle: served, ...rest } = mount.upstream
+  const { handle: served, notify, withholds, ...rest } = mount.upstream
   const handle = compose(served, ...policies)
-  const named = group === undefined ? handle : (call: Call) => handle({ ...call, group })
-  const upstream = named === served ? mount.upstream : { ...rest, handle: named }
+  // A server gets no headers for others.
+  const chosen = <T extends Sender>(one: T): T =>
+    one.credential === undefined ? one : { ...one, credential: chosenFrom(one.credential, mount.forwarded) }
+  const upstream: Upstream = {
+    ...rest,
+    handle: (call) => handle(chosen(group === undefined ? call : { ...call, group })),
+    notify: (notice) => notify(chosen(notice)),
+    ...(withholds && { withholds: (call) => withholds(chosen(call)) }),
+  }
   const { lists } = mount.plan
   return {
     server: mount.name,

@@ -1,12 +1,13 @@
 /** The HTTP side of a mount: its endpoints, the sessions of its legacy clients, and its relay. */
 
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { shareOf, ssePaths } from '../config/settings.js'
 import { endpoint } from '../downstream/http/endpoint.js'
 import { extraPaths } from '../downstream/http/extra-paths.js'
 import { ForwardedStreams } from '../downstream/http/forwarded-streams.js'
 import { HandedSessions } from '../downstream/http/handed-sessions.js'
 import { Relay, type RelayOptions } from '../downstream/http/relay.js'
+import { carriedIn } from '../downstream/http/relay-headers.js'
 import type { HttpSession } from '../downstream/http/session.js'
 import { type KeptSession, Sessions } from '../downstream/http/sessions.js'
 import { type SseSession, sse } from '../downstream/http/sse.js'
@@ -16,8 +17,10 @@ import type { Logger } from '../downstream/logger.js'
 import { METADATA } from '../plugins/protected-resource.js'
 import type { PublicAddresses } from '../plugins/reached.js'
 import { Admission } from '../policy/admission.js'
+import { chosenFrom, type ForwardedHeader, headersIn, principalWith } from '../policy/forwarding.js'
 import type { Gauge } from '../ports/events.js'
 import type { Handler } from '../protocol/call.js'
+import { isCarried } from '../protocol/headers.js'
 import type { Relayed, Upstream } from '../protocol/upstream.js'
 import type { CommonSettings } from './mount-settings.js'
 import { auditedBy } from './refusing.js'
@@ -33,9 +36,18 @@ export interface HttpMountOptions {
   /** Further paths whose requests are passed to the server. */
   further: readonly string[]
   sessionSettings: SessionSettings
+  /** The headers of callers that servers get. */
+  forwarded: () => Forwarded
   /** Options of the relay; undefined without a relay. */
   relay: Omit<RelayOptions, 'sessions' | 'keepAlive'> | undefined
   shared: Pick<Shared, 'replicas' | 'memory' | 'events' | 'refusals' | 'audit'>
+}
+
+/** Headers of callers that servers get, by the names that clients send. */
+interface Forwarded {
+  names: ReadonlySet<string>
+  /** Those of the only server; undefined if several servers choose theirs. */
+  list?: readonly ForwardedHeader[] | undefined
 }
 
 /** The paths of a server, and its addresses. */
@@ -122,6 +134,7 @@ export class HttpMount {
     const passthrough = auth?.passthrough ?? false
     const { prefix: publicPrefix } = addresses
     const { listen } = this.#listening
+    const arrived = takingHeaders(this.#options.forwarded)
     const forwarded = this.#forwarded
     const audit = auditedBy(shared.audit)
     const common = { upstream, log, settings: { ...sessionSettings, listen }, replicas, forwarded, memory, refusals }
@@ -138,6 +151,7 @@ export class HttpMount {
       }
       await app.register(endpoint, {
         ...common,
+        arrived,
         path,
         audit,
         subscribe,
@@ -153,6 +167,7 @@ export class HttpMount {
       })
       await app.register(sse, {
         ...common,
+        arrived,
         paths: ssePaths(path),
         publicPrefix,
         sessions: former ? streams.beside(former.#sessions.sse) : streams,
@@ -230,6 +245,30 @@ export class HttpMount {
 function boundsIn(settings: CommonSettings) {
   const { clientIdle: idle, clientGone: gone, keepAlive } = settings.timeouts
   return { max: settings.limits.clientSessions, share: shareOf(settings), idle, gone, keepAlive }
+}
+
+/** Headers of clients that a session of the server itself gets, whatever else it gets. */
+const ALWAYS = /^(?:accept|content|mcp)-|^(?:accept|user-agent)$/
+
+/** Takes the headers that servers get out of a request: from now on, they are a part of who calls. No others go on. */
+function takingHeaders(forwarded: () => Forwarded): onRequestHookHandler {
+  return (request, _reply, done) => {
+    const { names, list } = forwarded()
+    if (names.size === 0) return done()
+    try {
+      const found = headersIn(request.raw.rawHeaders, names)
+      for (const name of Object.keys(carriedIn(request.headers)))
+        if (!ALWAYS.test(name) && !isCarried(name)) delete request.raw.headers[name]
+      if (found) {
+        const all = { ...request.credential, ...found }
+        request.credential = list ? chosenFrom(all, list) : all
+        request.principal = principalWith(request.principal, request.credential)
+      }
+      done()
+    } catch (error) {
+      done(error as Error)
+    }
+  }
 }
 
 /** The path of the metadata at the server, by those at the bridge. */

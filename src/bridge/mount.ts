@@ -1,6 +1,6 @@
 /** A mount: one server as the bridge serves it, with its policies, and the `serverInfo` of the bridge. */
 
-import { isStdio, shareOf } from '../config/settings.js'
+import { forwardedTo, isStdio, shareOf } from '../config/settings.js'
 import { describeServer, ownCall } from '../describe/server.js'
 import type { SessionSettings } from '../downstream/legacy/session.js'
 import type { Logger } from '../downstream/logger.js'
@@ -14,6 +14,7 @@ import type { Cache } from '../policy/cache/cache.js'
 import { callbacks } from '../policy/callbacks.js'
 import { hidesNothing } from '../policy/choice/choice.js'
 import { compose } from '../policy/compose.js'
+import { type ForwardedHeader, lackedBy, requiring } from '../policy/forwarding.js'
 import { type Pages, reading } from '../policy/pages.js'
 import { Quarantine } from '../policy/quarantine.js'
 import { subscribers } from '../policy/subscribers.js'
@@ -82,6 +83,8 @@ export class Mount implements Served {
   readonly upstream: Upstream
   /** The accounts at the server, if the bridge signs in to it. */
   readonly accounts: Accounts | undefined
+  /** The headers of callers that it gets. */
+  readonly forwarded: readonly ForwardedHeader[]
   /** The parts that decide what is hidden from clients, for the inspector. */
   readonly hiding: HidingServer
   /** What it is made of. If a reload does not change it, the mount stays. */
@@ -175,6 +178,10 @@ export class Mount implements Served {
         ...(trust.now && { date: trust.now }),
       })
     this.#quarantine = quarantine
+    const forwarded = forwardedTo(own)
+    this.forwarded = forwarded
+    const taken = new Set(forwarded.map(({ from }) => from))
+    const required = requiring(name, forwarded)
     const hides = !hidesNothing(own)
     // The relay passes the policies by, so a mount that must check every call has none. Calls of sessions of the clients' own
     // pass them.
@@ -220,12 +227,14 @@ export class Mount implements Served {
       handle: compose(
         this.#admission.admit(answered([]), this.#admission.admit(answered(ofEvents))),
         ...(audited ? [audited] : []),
+        ...(required ? [required] : []),
         // Before all others, which know the tools as the server has defined them.
         ...portableOf(name, own.schemas, memory),
       ),
       notify: (notice) => {
         if (quarantine && !quarantine.open) return undefined
         if (notice.method !== ROOTS_CHANGED && !carriesUnknown(notice)) return undefined
+        if (lackedBy(notice, forwarded)) return undefined
         if (!this.server.answers(notice)) return this.server.notify(notice)
         const leave = this.#admission.enter({ principal: notice.principal, endless: false })
         return this.server.notify(notice)?.finally(leave)
@@ -235,7 +244,7 @@ export class Mount implements Served {
         withholds: withheldBy(this.#behind, ...(chosen ? [chosen] : []), scoped.policy, listed.policy),
       }),
       legacyRoute: async (sender) => {
-        if (translates) return 'translate'
+        if (translates || lackedBy(sender, forwarded)) return 'translate'
         return signIn
           ? signIn.legacyRoute(sender, () => this.server.legacyRoute(sender))
           : this.server.legacyRoute(sender)
@@ -243,7 +252,7 @@ export class Mount implements Served {
       connected: (principal, client, maySleep) =>
         this.server.connected(principal, (client && quarantine?.asking(client)) ?? client, maySleep),
     }
-    const relayed = translates || checksCalls ? undefined : this.server.relayed
+    const relayed = translates || checksCalls || forwarded.length > 0 ? undefined : this.server.relayed
     const accountOf = signIn && ((requester: Requester) => signIn.for(requester))
     this.#clients = new ClientSide({
       name,
@@ -253,6 +262,7 @@ export class Mount implements Served {
       settings,
       further: isStdio(own) ? [] : own.paths,
       sessionSettings: this.#sessionSettings,
+      forwarded: () => ({ names: taken, list: forwarded }),
       relay: relayed && { relayed, accountOf, log: this.#log, gate: this.#admission, memory },
       shared,
     })

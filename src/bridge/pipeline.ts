@@ -20,6 +20,7 @@ import type { ListedNames } from '../ports/listed-names.js'
 import type { Call, Final, Handler, Policy } from '../protocol/call.js'
 import { callerOf } from '../protocol/listed.js'
 import { CALL_TOOL, EVENT_LIST } from '../protocol/methods.js'
+import { personOf } from '../texts/principal.js'
 import type { CommonSettings, MountSettings } from './mount-settings.js'
 
 /** Most subscriptions that the cache of one server opens. */
@@ -38,7 +39,7 @@ export function scopesOf(
   const known = new Map(tokens.map(([name, { scopes }]) => [name, new Set(scopes)]))
   const hides = (own.unscoped ?? auth?.unscoped) === 'hide'
   const events = eventScopes(own, server, memory)
-  return scopes({ required, scopesOf: (principal) => known.get(principal), hides, listed, events })
+  return scopes({ required, scopesOf: (principal) => known.get(personOf(principal)), hides, listed, events })
 }
 
 /** The scopes that tools require; undefined if none requires any. */

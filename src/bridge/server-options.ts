@@ -3,7 +3,15 @@
  * stderr of its program, headers, the `clientInfo` of the bridge, and default time limits such as those of the probe and of idle sessions.
  */
 
-import { type Callers, hasSeveral, isStdio, type ServerSettings, shareOf, transportOf } from '../config/settings.js'
+import {
+  type Callers,
+  forwardedTo,
+  hasSeveral,
+  isStdio,
+  type ServerSettings,
+  shareOf,
+  transportOf,
+} from '../config/settings.js'
 import { withoutCredentials } from '../credentials/credentials.js'
 import type { SealKey } from '../crypto/seal.js'
 import type { PemFiles } from '../net/pem-files.js'
@@ -148,6 +156,7 @@ export function serverOptions(
     asksAlone: settings.questions === 'exact',
     single: settings.process === 'single',
     passthrough: auth?.passthrough ?? false,
+    forwards: forwardedTo(settings).length > 0,
     accounts,
     tasks: settings.tasks,
     retry: settings.retry,

@@ -6,6 +6,7 @@ import { chosen } from './chosen.js'
 import { collisions } from './collisions.js'
 import { isLocal } from './derived.js'
 import type { Issue } from './error.js'
+import { forwarding } from './forwarding.js'
 import { groupIssues, groupsOf } from './groups.js'
 import { databaseOf, sameAccess } from './redis-address.js'
 import type { Settings } from './schema/schema.js'
@@ -27,6 +28,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
   [['auth', 'discover'], authentication],
   [['auth', 'publicUrl', 'oauth'], identity],
   [['auth', 'allowUnauthenticated', 'listen'], ofEach(signIn)],
+  [['auth'], ofEach(forwarding)],
   [[], ofEach(certificates)],
   [[], ofEach(sharing)],
   [[], ofEach(chosen)],

@@ -2,6 +2,7 @@
 
 import { withoutBrackets } from '../texts/parse-url.js'
 import { isLoopback, type Listen, parseListen } from './addresses.js'
+import { forwardedTo } from './forwarding.js'
 import type { Settings } from './schema/schema.js'
 import { isStdio, type ServerSettings } from './schema/server.js'
 import { type OAuthSettings, oauthOfServer } from './schema/sign-in.js'
@@ -17,6 +18,8 @@ export function signInOf(
   // Tokens belong to an address, and a socket has none.
   if (isStdio(own) || own.socket !== undefined || own.oauth === false || settings.auth?.passthrough) return undefined
   if (Object.keys(own.headers).some((name) => name.toLowerCase() === 'authorization')) return undefined
+  // Callers bring their own credentials, as far as nothing else is configured.
+  if (own.oauth === undefined && forwardedTo(own).length > 0) return undefined
   const given = own.oauth ?? oauthOfServer.parse({}, { jitless: true })
   const account = given.account ?? usualAccount(given)
   const isShared = own.session === 'shared' && hasSeveral(settings)

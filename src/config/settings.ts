@@ -26,6 +26,7 @@ export {
 export * from './error.js'
 export { type ExaminedConfig, examine } from './examine.js'
 export type { ConfigSources } from './expand.js'
+export { forwardedTo } from './forwarding.js'
 export { ALL, type GroupSettings, groupPaths, groupsOf, withoutServers } from './groups.js'
 export { lazyServers } from './lazy.js'
 export { OPTIONS, type Settings } from './schema/schema.js'

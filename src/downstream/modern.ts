@@ -4,7 +4,17 @@ import { Fault } from '../fault/fault.js'
 import type { Memory, Reservation } from '../limits/memory.js'
 import type { RecordedHeaders } from '../ports/recorder.js'
 import { OwnedByReplica } from '../ports/replicas.js'
-import type { Call, Final, Grant, Handler, Notice, ReceivedNotice, Tell, Told } from '../protocol/call.js'
+import type {
+  Call,
+  CallersHeaders,
+  Final,
+  Grant,
+  Handler,
+  Notice,
+  ReceivedNotice,
+  Tell,
+  Told,
+} from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
 import type { Encoded } from '../protocol/encoded.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
@@ -36,8 +46,8 @@ import { endWith } from './token-end.js'
 /** What the transport knows about a request. */
 export interface Arrived {
   principal: string
-  /** The client's own `Authorization`, if credentials are passed through. */
-  credential?: string | undefined
+  /** The headers of the client that servers get. */
+  credential?: CallersHeaders | undefined
   /** What the token of this request grants. */
   grant?: Grant | undefined
   /** Aborts when that token ends. */

@@ -145,6 +145,22 @@ export interface AddressEntry extends ServerOptions {
   socket?: string
   /** Headers of every request to the server. */
   headers?: Readonly<Record<string, string>>
+  /** Headers of callers that the server gets, such as their own API keys, by name: true, the name for the server, or an object. Callers with different values are different principals: they share no sessions, caches or tasks. */
+  forward?: Readonly<
+    Record<
+      string,
+      | true
+      | string
+      | {
+          /** The name of the header for the server. Default: the same name. */
+          as?: string
+          /** Refuse callers without the header, with an error that names it. */
+          require?: boolean
+          /** Whether the header of a caller replaces the one in "headers", which callers without it use. */
+          replace?: boolean
+        }
+    >
+  >
   /** PEM file with the CA certificates to trust for this server, instead of the public ones. For its sign-in, the bridge trusts both. */
   ca?: string
   /** PEM file with the certificate that the bridge shows this server (mutual TLS). Requires "key". */

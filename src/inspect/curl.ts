@@ -4,6 +4,7 @@ import { legacyRevision, NEWEST_MODERN, traits } from '../protocol/eras.js'
 import { encodeValue } from '../protocol/headers.js'
 import { methodTraits } from '../protocol/methods.js'
 import { literal, powershellOf } from '../texts/powershell.js'
+import { shownPerson } from '../texts/principal.js'
 import { inQuotes } from '../texts/shell.js'
 import { recordIn } from './record.js'
 import type { MessageRow } from './rows.js'
@@ -24,7 +25,7 @@ const WITHOUT_TOKEN: readonly (string | undefined)[] = ['local', ANONYMOUS, unde
 
 /** Whether a caller with this principal sends a token. */
 export function requiresToken(principal: string | undefined): boolean {
-  return !WITHOUT_TOKEN.includes(principal)
+  return !WITHOUT_TOKEN.includes(principal && shownPerson(principal))
 }
 
 /** A request that can be repeated. */

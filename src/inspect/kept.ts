@@ -5,7 +5,7 @@ import { shortDigest } from '../crypto/digest.js'
 import { BoundedMap } from '../limits/bounded.js'
 import { type CallBody, callId, type MessageBody, type RecordedEvent, type TraceEvent } from '../recorder/events.js'
 import { own } from '../rpc/source.js'
-import { shownPrincipal } from '../texts/printable.js'
+import { shownPrincipal } from '../texts/principal.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
 
 /** An event that is neither a message nor part of a call, without its number and time. */

@@ -1,4 +1,5 @@
-/** A bound that principals share: no principal can use all of it alone. */
+/** A bound that principals share: no principal can use all of it alone. Other headers for servers make no other person. */
+import { personOf } from '../texts/principal.js'
 
 /** The size of a bound, and how much of it one principal may hold. */
 export interface BoundOptions {
@@ -32,7 +33,7 @@ export class Bound {
   }
 
   heldBy(principal: string): number {
-    return this.#held.get(principal) ?? 0
+    return this.#held.get(personOf(principal)) ?? 0
   }
 
   /** Why a principal may not take `amount` more; undefined if it may. */
@@ -44,7 +45,7 @@ export class Bound {
   /** Whether `amount` more would exceed a principal's share. The room that is left is not considered. */
   exceedsShare(principal: string, amount = 1): boolean {
     if (this.share >= 1) return false
-    const held = this.#held.get(principal) ?? 0
+    const held = this.heldBy(principal)
     const left = this.max - (this.#used - held)
     return held > 0 && held + amount > left * this.share
   }
@@ -52,14 +53,14 @@ export class Bound {
   /** Takes `amount` for a principal, even beyond the bound: call `reached` first. */
   occupy(principal: string, amount = 1): void {
     this.#used += amount
-    this.#held.set(principal, (this.#held.get(principal) ?? 0) + amount)
+    this.#held.set(personOf(principal), this.heldBy(principal) + amount)
   }
 
   /** Gives back `amount`. */
   vacate(principal: string, amount = 1): void {
     this.#used -= amount
-    const left = (this.#held.get(principal) ?? 0) - amount
-    if (left > 0) this.#held.set(principal, left)
-    else this.#held.delete(principal)
+    const left = this.heldBy(principal) - amount
+    if (left > 0) this.#held.set(personOf(principal), left)
+    else this.#held.delete(personOf(principal))
   }
 }

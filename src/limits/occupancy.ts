@@ -1,6 +1,7 @@
 /** Keeps track of sessions or processes that share a bound, and ends idle ones to make room. */
 
 import { Fault } from '../fault/fault.js'
+import { personOf } from '../texts/principal.js'
 import type { Bound } from './bound.js'
 
 /** A session, or a process of a program. */
@@ -24,7 +25,7 @@ const MAX_SPARES = 1
 export class Occupancy {
   readonly bound: Bound
   readonly #what: string
-  /** By principal. */
+  /** By person: one with other headers for servers has no more room. */
   readonly #occupants = new Map<string, Set<Occupant>>()
 
   /** `what` names the occupants in messages, in the plural. */
@@ -46,18 +47,18 @@ export class Occupancy {
     for (const spare of this.#sparesOf(principal)) this.#end(spare)
     this.makeRoom(principal)
     this.bound.occupy(principal)
-    const others = this.#occupants.get(principal)
+    const others = this.#of(principal)
     if (others) others.add(occupant)
-    else this.#occupants.set(principal, new Set([occupant]))
+    else this.#occupants.set(personOf(principal), new Set([occupant]))
   }
 
   /** Removes an occupant. Later calls do nothing. */
   leave(occupant: Occupant): void {
     const { principal } = occupant
-    const occupants = this.#occupants.get(principal)
+    const occupants = this.#of(principal)
     if (!occupants?.delete(occupant)) return
     this.bound.vacate(principal)
-    if (occupants.size === 0) this.#occupants.delete(principal)
+    if (occupants.size === 0) this.#occupants.delete(personOf(principal))
   }
 
   /**
@@ -68,7 +69,7 @@ export class Occupancy {
   makeRoom(principal: string): void {
     const { bound } = this
     if (bound.exceedsShare(principal)) {
-      const own = longestIdle(this.#occupants.get(principal))
+      const own = longestIdle(this.#of(principal))
       if (own) return this.#end(own)
       const spare = this.#spare(principal)
       if (!spare || bound.heldBy(spare.principal) <= bound.heldBy(principal) + 1)
@@ -90,7 +91,7 @@ export class Occupancy {
   /** The same for one principal. */
   endIdleOf(principal: string): void {
     const now = performance.now()
-    for (const occupant of [...(this.#occupants.get(principal) ?? [])]) {
+    for (const occupant of [...(this.#of(principal) ?? [])]) {
       const { idleSince, idleLimit } = occupant
       if (idleSince !== undefined && idleLimit !== undefined && now - idleSince >= idleLimit) this.#end(occupant)
     }
@@ -98,8 +99,12 @@ export class Occupancy {
     for (const spare of spares.slice(MAX_SPARES)) this.#end(spare)
   }
 
+  #of(principal: string): Set<Occupant> | undefined {
+    return this.#occupants.get(personOf(principal))
+  }
+
   #sparesOf(principal: string): Occupant[] {
-    return [...(this.#occupants.get(principal) ?? [])].filter(({ isSpare }) => isSpare)
+    return [...(this.#of(principal) ?? [])].filter(({ isSpare }) => isSpare)
   }
 
   get #name(): string {
@@ -111,7 +116,7 @@ export class Occupancy {
     let spare: Occupant | undefined
     let most = 0
     for (const [holder, occupants] of this.#occupants) {
-      const held = occupants.size + (holder === principal ? 1 : 0)
+      const held = occupants.size + (holder === personOf(principal) ? 1 : 0)
       if (held < most) continue
       const idle = longestIdle(occupants)
       if (!idle || (held === most && sinceOf(idle) >= sinceOf(spare))) continue

@@ -8,7 +8,7 @@ import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import { digestedPrincipal, sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
-import { ANONYMOUS, canGet, type Grant } from '../protocol/call.js'
+import { ANONYMOUS, type CallersHeaders, canGet, type Grant } from '../protocol/call.js'
 import type { Signal } from '../time/hang-up.js'
 import { addressOf } from './address.js'
 import { type ByProxy, byProxy, type ProxyOptions } from './by-proxy.js'
@@ -30,8 +30,8 @@ declare module 'fastify' {
     ends: Signal | undefined
     /** The challenge for a caller that can get another token. */
     challengeFor: ((fault: Fault, grant: Grant) => string) | undefined
-    /** The exact Authorization to forward to the server; only with `passthrough`. */
-    credential: string | undefined
+    /** Headers for servers: the exact Authorization with `passthrough`, and those of `forward`. */
+    credential: CallersHeaders | undefined
   }
 }
 
@@ -243,9 +243,10 @@ function ownerOf(
 }
 
 /** An Authorization that is not a bearer token is forwarded too; its whole text identifies the caller. */
-function bearerOf(credential: string | undefined): AuthenticatedCaller {
-  if (credential === undefined) return ANYBODY
-  const token = BEARER.test(credential) ? bearerToken(credential) : credential
+function bearerOf(authorization: string | undefined): AuthenticatedCaller {
+  if (authorization === undefined) return ANYBODY
+  const token = BEARER.test(authorization) ? bearerToken(authorization) : authorization
+  const credential = { authorization }
   if (token === undefined) return { ...ANYBODY, credential }
   return { principal: digestedPrincipal('token', token), credential }
 }

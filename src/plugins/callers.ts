@@ -1,11 +1,11 @@
 /** Who a request is from, as authentication has found out, and how tokens are checked. */
-import type { Grant } from '../protocol/call.js'
+import type { CallersHeaders, Grant } from '../protocol/call.js'
 import type { Signal } from '../time/hang-up.js'
 
 /** Who a request is from. */
 export interface AuthenticatedCaller {
   principal: string
-  credential?: string
+  credential?: CallersHeaders
   grant?: Grant
   ends?: Signal | undefined
 }

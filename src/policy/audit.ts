@@ -9,6 +9,7 @@ import { CALL_TOOL, EVENT_USES } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
 import { memoize } from '../rpc/memoize.js'
 import { objectIn, parseObject, raw, stringUnder, value } from '../rpc/splice.js'
+import { personOf } from '../texts/principal.js'
 import { printable, publicAddress } from '../texts/printable.js'
 
 /** What the log says about a call or a refused request. Undefined members are omitted. */
@@ -157,7 +158,7 @@ function callbackIn(params: Call['params']): string | undefined {
 /** The known identity of a request's sender. */
 export function whoIs(principal: string, grant: Call['grant']): AuditLine {
   const { issuer, subject, application } = grant ?? {}
-  return { principal, issuer, subject, application }
+  return { principal: personOf(principal), issuer, subject, application }
 }
 
 /** The name that a client states. Its id at an identity provider says nothing to people. */
@@ -177,7 +178,14 @@ function endOf(last: Final): AuditLine {
 }
 
 /** Reasons for which policies refuse calls in their results. */
-const REASONS = ['insufficient_scope', 'rate_limited', 'quarantined', 'refused', 'sign_in_required'] as const
+const REASONS = [
+  'header_missing',
+  'insufficient_scope',
+  'rate_limited',
+  'quarantined',
+  'refused',
+  'sign_in_required',
+] as const
 
 function valuesOf({ params }: Call, named: readonly string[]): object | undefined {
   const given = objectIn(params, 'arguments')

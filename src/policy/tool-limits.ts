@@ -3,6 +3,7 @@
 import { Fault } from '../fault/fault.js'
 import type { Call, Policy } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
+import { personOf } from '../texts/principal.js'
 import { globs, MAX_MATCHED_NAME } from './globs.js'
 import { refuse, toolOf } from './refusal.js'
 import type { ToolNames } from './tool-names.js'
@@ -52,7 +53,7 @@ export function toolLimits({ server, limits, listed, count }: ToolLimitsOptions)
     for (const [i, { limit, applies }] of current().entries()) {
       if (!applies(tool)) continue
       const { tools, per, max, every } = limit
-      const who = per === 'all' ? 'all' : `principal:${principal}`
+      const who = per === 'all' ? 'all' : `principal:${personOf(principal)}`
       const { current: used, ttl } = await count(JSON.stringify([i, tools, per, max, every, who]), every)
       if (used > max) return { limit, seconds: Math.max(1, Math.ceil(ttl / 1_000)) }
     }

@@ -39,6 +39,6 @@ export function personIn(who: string): string {
   return who.slice(0, who.indexOf(OF_PERSON))
 }
 
-const digestOf = (principal: string, credential?: string) => digest(JSON.stringify([principal, credential]))
+const digestOf = (principal: string, credential?: Call['credential']) => digest(JSON.stringify([principal, credential]))
 const digestOfPrincipal = memoize((principal) => digestOf(principal))
 const digestOfCapabilities = memoize((capabilities) => digest(canonical(capabilities)))

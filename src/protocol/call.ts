@@ -37,6 +37,9 @@ export interface Caller {
 /** The principal of all callers without a credential, who may be different people. */
 export const ANONYMOUS = 'anon'
 
+/** Headers of a caller by name in lower case. Their values are secret. */
+export type CallersHeaders = Readonly<Record<string, string>>
+
 /** What an identity provider or a proxy states about the caller of one request. */
 export interface Grant {
   scopes: ReadonlySet<string>
@@ -132,8 +135,8 @@ export interface Call {
   caller: Caller
   /** The authenticated caller; `local` on stdio and on a loopback address without authentication. */
   principal: string
-  /** The caller's own `Authorization`, if it is to be forwarded. */
-  credential?: string | undefined
+  /** Headers of the caller that the server gets: its own `Authorization`, and those of `forward`. They make the principal. */
+  credential?: CallersHeaders | undefined
   /** What the token of this request grants; undefined if the rights come from `auth.tokens`, or are unknown. */
   grant?: Grant | undefined
   /** The answer cannot be an HTTP status, because the client is legacy: it reads only the message. */

@@ -14,6 +14,11 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
   'expect',
 ])
 
+/** Whether a name in lower case is that of a header that always concerns one connection. */
+export function isOfConnection(name: string): boolean {
+  return OF_CONNECTION.has(name)
+}
+
 /**
  * The names of the headers that concern one connection, as a test for names in lower case: the known ones, and those that
  * `Connection` names. `Content-Type` cannot be one of them.

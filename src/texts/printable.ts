@@ -7,15 +7,6 @@ const ALL_DECEPTIVE = new RegExp(DECEPTIVE, 'gu')
 /** Most characters of a client's text in an error message. */
 export const ECHOED = 200
 
-/** A principal that is the digest of a token, and how many of its characters are shown. */
-const DIGEST = /^t:[0-9a-f]{16,}$/
-const SHOWN_DIGEST = 12
-
-/** The displayed form of a principal: a name, or the start of the digest of a token. */
-export function shownPrincipal(principal: string): string {
-  return DIGEST.test(principal) ? principal.slice(0, 't:'.length + SHOWN_DIGEST) : principal
-}
-
 /** An address without possible secrets: query, fragment and user. */
 export function publicAddress(address: string): string {
   return address.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//')

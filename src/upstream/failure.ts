@@ -4,7 +4,7 @@
  */
 
 import { Fault, type FaultOptions } from '../fault/fault.js'
-import type { Call, Final, Sender } from '../protocol/call.js'
+import type { Call, CallersHeaders, Final, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { CALL_TOOL, methodTraits } from '../protocol/methods.js'
 import { type HttpRefusal, notActedOn, saidIn, saidToCallers } from '../protocol/refusal.js'
@@ -48,9 +48,9 @@ const LEGACY_WORDS = /session|initiali[sz]|protocol.?version/i
 /** HTTP statuses that contradict the modern era without a JSON-RPC error: a modern server would send one. */
 const UNEXPLAINED: ReadonlySet<number> = new Set([400, 404, 405, 406, 410, 415, 422, 501])
 
-/** The caller's own `Authorization` as a header, if it is passed through. */
-export function credentialOf(sender: Pick<Sender, 'credential'> | undefined): Readonly<Record<string, string>> {
-  return sender?.credential === undefined ? {} : { authorization: sender.credential }
+/** The headers of the caller that the server gets. */
+export function credentialOf(sender: Pick<Sender, 'credential'> | undefined): CallersHeaders {
+  return sender?.credential ?? {}
 }
 
 /**

@@ -55,6 +55,8 @@ export interface ServerOptions extends ServerBounds {
   retry: 'off' | 'safe'
   /** The bridge passes the callers' own credentials to the server. */
   passthrough: boolean
+  /** Callers may have headers of their own for the server, without which it may refuse requests. */
+  forwards?: boolean | undefined
   /** The accounts that the bridge uses, if it signs in to the server. */
   accounts?: AccountsByPrincipal | undefined
   /** The answer to `roots/list`: the client's, none, or these URIs. */

@@ -246,10 +246,10 @@ export class Server implements Upstream {
       // The server has failed since it was detected: detect it again, to see whether it is available.
       this.#detection.forget()
     }
-    const { passthrough, accounts } = this.#options
+    const { passthrough, forwards = false, accounts } = this.#options
     const verdict = await this.#detection.known().catch((error: unknown) => {
       // The era stays unknown until the first request with credentials.
-      if (passthrough && error instanceof Fault && error.refused) return undefined
+      if ((passthrough || forwards) && error instanceof Fault && error.refused) return undefined
       if (accounts && needsSignIn(error)) return undefined
       throw error
     })

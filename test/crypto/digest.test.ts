@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { digest, digestedPrincipal, sha256, shortDigest } from '../../src/crypto/digest.js'
-import { shownPrincipal } from '../../src/texts/printable.js'
+import { shownPrincipal } from '../../src/texts/principal.js'
 
 const TEXTS = ['', 'secret', 'ü\u0000"\\']
 

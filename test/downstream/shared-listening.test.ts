@@ -76,10 +76,10 @@ t.test('anonymous callers share no subscription', (t) => {
 
 t.test('callers with different credentials share no subscription: the server may tell them different things', (t) => {
   const { shared, sent } = listening()
-  for (const credential of ['Bearer one', 'Bearer two', 'Bearer one'])
-    shared.listen({ ...calling('anna').call, credential }).catch(() => {})
+  for (const authorization of ['Bearer one', 'Bearer two', 'Bearer one'])
+    shared.listen({ ...calling('anna').call, credential: { authorization } }).catch(() => {})
   t.same(
-    sent.map(({ call }) => call.credential),
+    sent.map(({ call }) => call.credential?.['authorization']),
     ['Bearer one', 'Bearer two'],
   )
   t.end()

@@ -640,11 +640,11 @@ t.test('each server gets exactly the capabilities of the client', async (t) => {
     clientInfo: '{"name":"c","version":"1"}',
     logLevel: 'debug' as const,
   }
-  await ask(group, 'tools/list', {}, { caller, credential: 'c' })
-  await ask(group, 'tools/call', { name: 'a__x' }, { caller, credential: 'c' })
+  await ask(group, 'tools/list', {}, { caller, credential: { authorization: 'c' } })
+  await ask(group, 'tools/call', { name: 'a__x' }, { caller, credential: { authorization: 'c' } })
   for (const call of [...servers.a.calls, ...servers.b.calls]) {
     t.same(call.caller, caller)
-    t.match(call, { principal: 'alice', credential: 'c' })
+    t.match(call, { principal: 'alice', credential: { authorization: 'c' } })
   }
 })
 

@@ -138,7 +138,7 @@ t.test('clients are told if a server lists something else after the restart, and
 t.test('nobody gets what was listed to another person', async (t) => {
   const store = await listedOnce({ a: new Listing(['x']) })
   const stranger = { principal: 'bob' }
-  const credential = { credential: 'other' }
+  const credential = { credential: { authorization: 'other' } }
   for (const more of [stranger, credential]) {
     const a = new Listing(['own'])
     const go = a.hold()

@@ -144,7 +144,7 @@ t.test('with pass-through, tells callers apart by their credentials, and forward
     ['the scheme alone', 'Bearer', 'anon'],
   ]
   for (const [name, shown, principal] of rows)
-    t.same((await ask(base, shown)).message, { principal, credential: shown }, name)
+    t.same((await ask(base, shown)).message, { principal, credential: { authorization: shown } }, name)
   t.same((await ask(base)).message, { principal: 'anon', credential: null })
   t.same((await ask(base, '')).message, { principal: 'anon', credential: null })
   t.match(digest(ALICE), /^t:[0-9a-f]{32}$/)

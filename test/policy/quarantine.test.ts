@@ -175,7 +175,7 @@ t.test('a server in quarantine runs only tools that read', async (t) => {
     const { server, ask } = setUp()
     const known = {
       meta: { 'vendor/session': 'secret' },
-      credential: 'Bearer secret',
+      credential: { authorization: 'Bearer secret' },
       progress: true,
       caller: {
         capabilities: '{"elicitation":{},"sampling":{}}',
@@ -289,7 +289,10 @@ t.test('sends nothing to a refused server', async (t) => {
 
 t.test('does not examine a configured server', async (t) => {
   const { server, ask } = setUp({ trustStatus: () => CONFIGURED })
-  const call = toolCall('delete_all', { caller: { capabilities: '{"sampling":{}}' }, credential: 'mine' })
+  const call = toolCall('delete_all', {
+    caller: { capabilities: '{"sampling":{}}' },
+    credential: { authorization: 'mine' },
+  })
   await ask(call)
   await ask(toolCall('unknown'))
   t.same(withoutTell(server.seen[0]), withoutTell(call))

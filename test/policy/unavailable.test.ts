@@ -94,7 +94,7 @@ t.test('returns a remembered list only to its principal', async (t) => {
   state.open = true
   const others: [string, Parameters<typeof callOf>[0]][] = [
     ['another principal', { principal: 'bob' }],
-    ['another credential', { credential: 'Bearer x' }],
+    ['another credential', { credential: { authorization: 'Bearer x' } }],
     ['other capabilities', { caller: { capabilities: '{"a":{}}' } }],
     ['another page', { params: { cursor: '2' } }],
     ['one with headers', { paramHeaders: new Map() }],

@@ -1,6 +1,6 @@
 /** Options about who signs clients in: identity providers whose tokens are accepted, and proxies that name the user. */
 import * as z from 'zod'
-import { scope, text, webAddress } from './values.js'
+import { headerName, scope, text, webAddress } from './values.js'
 
 /** One text, or several. */
 const texts = z.union([z.array(text).min(1, 'is empty'), text.transform((one) => [one])])
@@ -21,11 +21,6 @@ const ALGORITHMS = [
 ] as const
 
 const HOST_NAME = /^[a-z\d-]+(?:\.[a-z\d-]+)+$/i
-
-const headerName = z
-  .string()
-  .regex(/^[!#$%&'*+.^`|~\w-]+$/, 'has to be the name of a header')
-  .transform((name) => name.toLowerCase())
 
 /** Scopes by the name of a group. */
 const mapOfGroups = z.record(text, z.array(scope)).default({})

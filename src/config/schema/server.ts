@@ -1,6 +1,7 @@
 /** Options of one server: the entries of `mcpServers`. */
 import * as z from 'zod'
 import { choice } from './choice.js'
+import { forward } from './forward.js'
 import { oauthOfServer } from './sign-in.js'
 import { timeoutsOfServer } from './timeouts.js'
 import { milliseconds, scope, servedPath, text, unscoped, webAddress } from './values.js'
@@ -134,6 +135,7 @@ const httpServer = z.looseObject({
       'Unix socket of the server. The bridge connects to it instead of the host and port of "url", and never signs in.',
     ),
   headers: z.record(z.string(), z.string()).default({}).describe('Headers of every request to the server.'),
+  forward,
   ca: text
     .optional()
     .describe(

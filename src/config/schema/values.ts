@@ -25,6 +25,12 @@ function notAnAddress(example: string, input: unknown): string {
   return `has to be an ${example} address${addressHint(input)}`
 }
 
+/** The name of a header, in lower case. */
+export const headerName = z
+  .string()
+  .regex(/^[!#$%&'*+.^`|~\w-]+$/, 'has to be the name of a header')
+  .transform((name) => name.toLowerCase())
+
 /** A non-empty text. */
 export const text = z.string().min(1)
 

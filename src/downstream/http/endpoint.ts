@@ -3,7 +3,7 @@
  * era or to the relay. The era is determined for each message.
  */
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import type { Handler } from '../../protocol/call.js'
@@ -38,6 +38,8 @@ import { type RequestAtEndpoint, SessionRequests, type SessionRequestsOptions } 
 /** Options of the endpoint. */
 export interface EndpointOptions extends SessionRequestsOptions {
   path: string
+  /** Meets each request whose caller is known. */
+  arrived?: onRequestHookHandler | undefined
   compat: Compat
   /** Handles the subscriptions of modern clients, in place of `upstream`. */
   subscribe?: Handler | undefined
@@ -73,6 +75,7 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
 
   // The bridge decodes and parses bodies itself, because the errors must be JSON-RPC.
   readBodies(app, options.memory)
+  if (options.arrived) app.addHook('onRequest', options.arrived)
   // Before the body is read. Without a preflight, a page of another origin can send only the content types of forms.
   app.addHook('onRequest', checkMedia)
 

@@ -81,7 +81,7 @@ export class RelayedSending {
     const session = headerOf(sent, 'mcp-session-id')
     if (session !== undefined && sessions.isOurs(session)) delete sent['mcp-session-id']
     const { credential } = request
-    if (credential !== undefined) sent['authorization'] = credential
+    Object.assign(sent, credential)
     if (trace) Object.assign(sent, { tracestate: undefined, ...trace })
     return sent
   }

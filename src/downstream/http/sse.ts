@@ -3,7 +3,7 @@
  */
 
 import type { Readable } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import { type Memory, SMALL } from '../../limits/memory.js'
 import type { Replicas } from '../../ports/replicas.js'
@@ -28,6 +28,8 @@ import type { KeptSession, SessionStore } from './sessions.js'
 
 /** Options of the transport. */
 export interface SseOptions {
+  /** Meets each request whose caller is known. */
+  arrived?: onRequestHookHandler | undefined
   /** The paths of the stream and of posted messages. */
   paths: { stream: string; messages: string }
   /** The prefix that clients put before these paths and a proxy removes, for example `/tools`; or empty. */
@@ -47,6 +49,7 @@ export interface SseOptions {
 export async function sse(app: FastifyInstance, options: SseOptions): Promise<void> {
   const { paths, publicPrefix, sessions } = options
   readBodies(app, options.memory)
+  if (options.arrived) app.addHook('onRequest', options.arrived)
 
   const config = ofServer(options.log)
   app.get(paths.stream, { exposeHeadRoute: false, config }, async (request, reply) => {

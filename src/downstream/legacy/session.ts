@@ -3,7 +3,15 @@
 import type { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
 import type { RecordedHeaders } from '../../ports/recorder.js'
-import type { Grant, Handler, ReceivedHead, ReceivedOneWay, Sender, SentBatch } from '../../protocol/call.js'
+import type {
+  CallersHeaders,
+  Grant,
+  Handler,
+  ReceivedHead,
+  ReceivedOneWay,
+  Sender,
+  SentBatch,
+} from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { LogLevel } from '../../protocol/methods.js'
 import type { ReceivedTrace } from '../../protocol/trace.js'
@@ -89,7 +97,7 @@ export interface AboutRequest {
   headers?: RecordedHeaders
   /** The headers that go on to the server, and the credential for it, in a session of the server itself over HTTP. */
   carried?: Readonly<Record<string, string>> | undefined
-  credential?: string | undefined
+  credential?: CallersHeaders | undefined
   /** The batch that it goes on in. */
   batch?: SentBatch | undefined
   /** What the token of this request grants; another request may have opened the session. */

@@ -8,6 +8,7 @@ import { BoundedMap } from '../../limits/bounded.js'
 import type { Account, AccountsByPrincipal, Requester } from '../../protocol/account.js'
 import { ANONYMOUS } from '../../protocol/call.js'
 import type { ShownToken } from '../../protocol/shown-token.js'
+import { personOf } from '../../texts/principal.js'
 import type { Desk } from '../page/desk.js'
 import { Invited } from '../page/invited.js'
 import { quoted } from '../quoted.js'
@@ -96,7 +97,8 @@ export class Accounts implements AccountsByPrincipal {
    * this machine can be asked to sign in during a request, and other principals where there is a page for that. For the
    * service account the operator signs in by a command.
    */
-  for({ principal, grant }: Requester): Account | undefined {
+  for({ principal: caller, grant }: Requester): Account | undefined {
+    const principal = personOf(caller)
     if (this.#file) return this.#file
     if (this.onBehalf) return grant?.shown ? this.#knownBy(principal, grant.shown) : this.#tokenless
     const isPersonal = this.#options.account === 'principal'

@@ -272,6 +272,6 @@ function digestOf(...parts: unknown[]): string {
 }
 
 /** What identifies the caller to the server: the caller's own credential, or the digest of a token exchanged for it. */
-function shownIn({ credential, grant }: Call): string | undefined {
+function shownIn({ credential, grant }: Call): Call['credential'] | string {
   return credential ?? grant?.shown?.digest
 }

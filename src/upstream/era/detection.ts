@@ -260,7 +260,7 @@ export class Detection {
    */
   async channel(
     transport: Transport,
-    { stateless = false, account }: { stateless?: boolean; account?: Account | undefined } = {},
+    { stateless = false, account, credential }: NonNullable<Parameters<Transport['open']>[0]> = {},
   ): Promise<Peer> {
     while (!this.hasSpare && this.#starting) {
       const awaited = this.#starting
@@ -276,7 +276,7 @@ export class Detection {
       return spare
     }
     const { log, recorder } = this.#options
-    const peer = new Peer(await transport.open({ stateless, account }), log, recorder)
+    const peer = new Peer(await transport.open({ stateless, account, credential }), log, recorder)
     this.#unprobed.add(peer)
     return peer
   }

@@ -100,7 +100,7 @@ async function probeOnce({
   log,
   recorder,
 }: Probing): Promise<ProbeResult | 'headers refused'> {
-  const peer = open ?? new Peer(await transport.open(), log, recorder)
+  const peer = open ?? new Peer(await transport.open({ credential: headers }), log, recorder)
   peer.headers = { ...headers, 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
   const exchange = peer.beginExchange()
   exchange.account = account

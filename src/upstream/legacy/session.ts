@@ -1,7 +1,7 @@
 /** One session with a legacy server, from `initialize` to its end, and its log level (`logging/setLevel`). */
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
-import type { AskedClient, Call } from '../../protocol/call.js'
+import type { AskedClient, Call, CallersHeaders } from '../../protocol/call.js'
 import { type Handshake, offers } from '../../protocol/legacy-server.js'
 import { isWantedLevel, type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { askForLists, declaresNoList } from '../../protocol/offered.js'
@@ -42,8 +42,8 @@ export interface SessionIdentity {
   clientInfo: Json
   /** Capabilities declared to the server. */
   capabilities: Json
-  /** The client's own `Authorization`, if it is passed through. */
-  credential?: string | undefined
+  /** The headers of the client that the server gets. */
+  credential?: CallersHeaders | undefined
   /** The account that the bridge uses, if it signs in to the server. */
   account?: Account | undefined
   /** A connected client that the server may ask beside its calls; undefined without one. */
@@ -165,7 +165,7 @@ export class LegacySession extends Pooled implements Owner {
   static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
     const { credential, account } = options.identity
     peer.account = account
-    const own = credential === undefined ? {} : { authorization: credential }
+    const own = credential ?? {}
     peer.headers = own
     const handshake = await shakeHands(peer, options.identity, options.timeout, options.start)
     // Revisions that do not define this header ignore it, so all servers get it.

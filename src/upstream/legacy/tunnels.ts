@@ -154,10 +154,12 @@ export class Tunnels {
     const turnedModern = () => era === 'legacy' && verdict.era === 'modern'
     const { account } = occupant
     await capacity.mayStart(sender.principal)
-    const peer = await detection.channel(verdict.transport, { account }).catch((error: unknown) => {
-      if (turnedModern()) return undefined
-      throw detection.failed(error)
-    })
+    const peer = await detection
+      .channel(verdict.transport, { account, credential: sender.credential })
+      .catch((error: unknown) => {
+        if (turnedModern()) return undefined
+        throw detection.failed(error)
+      })
     if (!peer) return undefined
     this.#peers.add(peer)
     try {
@@ -303,8 +305,8 @@ export class Tunnels {
 }
 
 /** What equal clients of one principal have in common: what they say in `initialize`, and their credential. */
-function keyOf({ params }: Request, { principal, credential = '' }: Sender): string | undefined {
+function keyOf({ params }: Request, { principal, credential = {} }: Sender): string | undefined {
   const said = typeof params === 'string' ? undefined : jsonOf(edit(params, { _meta: undefined }))
   if (said === undefined || said.length > MAX_OPENING) return undefined
-  return `${principal} ${credential} ${canonical(said)}`
+  return `${principal} ${JSON.stringify(credential)} ${canonical(said)}`
 }

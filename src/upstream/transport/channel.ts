@@ -5,6 +5,7 @@
 
 import type { Memory } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
+import type { CallersHeaders } from '../../protocol/call.js'
 import type { HttpRefusal } from '../../protocol/refusal.js'
 import type { ServerSession } from '../../protocol/upstream.js'
 import type { Batch } from '../../rpc/message.js'
@@ -221,11 +222,13 @@ export interface Transport {
   /**
    * Starts the program, or opens a channel to the address. Rejects with a ChannelError, or with a Fault if there are no
    * credentials. A stateless channel is for the modern era: over HTTP it has no session, and its streams are not
-   * resumed. `account` is used if opening the channel needs credentials. `session`, only over HTTP: goes on with it.
+   * resumed. `account` and the caller's `credential` are used if opening the channel sends a request. `session`, only over
+   * HTTP: goes on with it.
    */
   open(options?: {
     stateless?: boolean
     account?: Account | undefined
+    credential?: CallersHeaders | undefined
     session?: ServerSession | undefined
   }): Promise<Channel>
   /** Bounds what the server sends from now on, in open channels too. */

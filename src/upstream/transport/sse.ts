@@ -6,6 +6,7 @@
 import { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
+import type { CallersHeaders } from '../../protocol/call.js'
 import { numberOf, parseMessage } from '../../rpc/message.js'
 import { forgivingText, sourceOfBytes } from '../../rpc/source.js'
 import type { SseEvent } from '../../rpc/sse.js'
@@ -41,8 +42,8 @@ export class SseTransport implements Transport {
     this.target = options.target ?? options.url.origin + options.url.pathname
   }
 
-  open({ account }: { account?: Account | undefined } = {}): Promise<Channel> {
-    return SseChannel.open(this.#origin, account)
+  open({ account, credential }: Parameters<Transport['open']>[0] = {}): Promise<Channel> {
+    return SseChannel.open(this.#origin, account, credential)
   }
 
   limit(lengths: MessageLengths): void {
@@ -78,7 +79,7 @@ class SseChannel implements Channel {
   }
 
   /** Opens the stream and waits for its first event. */
-  static open(origin: Origin, account?: Account): Promise<Channel> {
+  static open(origin: Origin, account?: Account, credential?: CallersHeaders): Promise<Channel> {
     const channel = new SseChannel(origin)
     return new Promise((resolve, reject) => {
       const fail = (error: unknown) => {
@@ -93,7 +94,7 @@ class SseChannel implements Channel {
         timer = new Deadline(ENDPOINT_WITHIN, () => fail(late))
       }
       channel
-        .#read(account, sent, (endpoint) => {
+        .#read({ account, credential }, sent, (endpoint) => {
           timer?.clear()
           channel.#endpoint = endpoint
           resolve(channel)
@@ -169,7 +170,11 @@ class SseChannel implements Channel {
    * Reads the stream until its end, and then ends the channel, because this transport cannot resume a stream. Calls
    * `onSent` for each request for the stream, and `onEndpoint` with the endpoint.
    */
-  async #read(account: Account | undefined, onSent: () => void, onEndpoint: (endpoint: string) => void): Promise<void> {
+  async #read(
+    { account, credential }: { account: Account | undefined; credential: CallersHeaders | undefined },
+    onSent: () => void,
+    onEndpoint: (endpoint: string) => void,
+  ): Promise<void> {
     const { url, headers } = this.#origin
     const path = url.pathname + url.search
     const start = (abort: () => void) => {
@@ -185,7 +190,11 @@ class SseChannel implements Channel {
         else if (data.length > 0) this.#receiver?.receive(data, undefined)
       }
     }
-    const request = { method: 'GET' as const, path, headers: { ...headers, accept: 'text/event-stream' } }
+    const request = {
+      method: 'GET' as const,
+      path,
+      headers: { ...headers, accept: 'text/event-stream', ...credential },
+    }
     const reader = { path, onHead: eventsOnly, onEvent: event, onStart: start, isShared: true }
     try {
       onSent()

@@ -173,7 +173,7 @@ t.test('answers equal requests from the cache, and no others', async (t) => {
   const first: Changes = {
     params: '{"cursor":"a","more":{"x":1,"y":[true,null]}}',
     caller: { capabilities: '{"roots":{},"sampling":{"tools":{}}}', clientInfo: '{"name":"one","version":"1"}' },
-    credential: 'Bearer one',
+    credential: { authorization: 'Bearer one' },
   }
   const rows: [name: string, changes: Changes, same: boolean][] = [
     ['the same', {}, true],
@@ -184,7 +184,7 @@ t.test('answers equal requests from the cache, and no others', async (t) => {
     ['another order of a list', { params: '{"cursor":"a","more":{"x":1,"y":[null,true]}}' }, false],
     ['another method', { method: 'prompts/list' }, false],
     ['another principal', { principal: 'bob' }, false],
-    ['another credential', { credential: 'Bearer two' }, false],
+    ['another credential', { credential: { authorization: 'Bearer two' } }, false],
     ['no credential', { credential: undefined }, false],
     ['capabilities in another order', { caller: { capabilities: '{"sampling": {"tools": {}}, "roots":{}}' } }, true],
     ['other capabilities', { caller: { capabilities: '{"roots":{}}' } }, false],
@@ -243,13 +243,19 @@ t.test("never shares a result that was requested with the caller's credential", 
   const clock = stopClock(t)
   for (const mode of ['hints', MINUTE] as const) {
     const { reaches } = start(t, numbered(PUBLIC), { mode, shared: true }, clock)
-    const [one, other] = ['Bearer one', 'Bearer two'].map((credential) => ({ principal: 'same', credential }))
+    const [one, other] = ['Bearer one', 'Bearer two'].map((authorization) => ({
+      principal: 'same',
+      credential: { authorization },
+    }))
     t.ok(await reaches(one))
     t.notOk(await reaches(one))
     t.ok(await reaches(other), 'only the server knows what the other one is worth')
     t.ok(await reaches({ principal: 'same' }))
     t.notOk(await reaches({ principal: 'another' }), 'which is public')
-    t.ok(await reaches({ principal: 'another', credential: 'Bearer three' }), 'but not for who has to show something')
+    t.ok(
+      await reaches({ principal: 'another', credential: { authorization: 'Bearer three' } }),
+      'but not for who has to show something',
+    )
   }
 })
 
@@ -472,13 +478,16 @@ t.test('a caller that leaves before the end of an answer leaves nothing behind',
 t.test('holds one subscription per principal while results are cached', async (t) => {
   const { ask, subscriptions, pass, cache } = start(t)
   const caller = { capabilities: '{"roots":{}}', clientInfo: '{"name":"c","version":"1"}', logLevel: 'debug' as const }
-  await ask({ caller, credential: 'Bearer one', progress: true })
-  await ask({ caller, credential: 'Bearer one', method: 'prompts/list' })
+  await ask({ caller, credential: { authorization: 'Bearer one' }, progress: true })
+  await ask({ caller, credential: { authorization: 'Bearer one' }, method: 'prompts/list' })
   t.equal(subscriptions.length, 1)
   const [first] = subscriptions as [Subscription]
   t.same(first.filter, LISTS)
   const { principal, credential, caller: shown, progress } = first.call
-  t.match({ principal, credential, progress }, { principal: 'alice', credential: 'Bearer one', progress: false })
+  t.match(
+    { principal, credential, progress },
+    { principal: 'alice', credential: { authorization: 'Bearer one' }, progress: false },
+  )
   t.same(shown, { revision: '2026-07-28', capabilities: caller.capabilities, clientInfo: caller.clientInfo })
   first.agree()
   await pass(0)

@@ -1,5 +1,6 @@
 /** Limits how fast processes are started for one principal (`limits.startsPerMinute`): a burst, then a steady rate. */
 import { Fault } from '../../../fault/fault.js'
+import { personOf } from '../../../texts/principal.js'
 import { pause } from '../../../time/pause.js'
 
 export interface StartsOptions {
@@ -30,21 +31,22 @@ export class Starts {
 
   /** Waits until a principal may start a process. Rejects with a Fault if that would take too long. */
   async turn(principal: string): Promise<void> {
+    const person = personOf(principal)
     const { burst, perMinute } = this.#options
     const interval = 60_000 / perMinute
     const now = performance.now()
-    const paidUntil = Math.max(this.#paidUntil.get(principal) ?? 0, now)
+    const paidUntil = Math.max(this.#paidUntil.get(person) ?? 0, now)
     const wait = paidUntil - now - (burst - 1) * interval
     if (wait > PATIENCE)
       throw new Fault('rateLimited', 'This caller has started too many processes of the server lately', {
         retryAfter: Math.ceil((wait - PATIENCE) / 1_000),
       })
     if (this.#paidUntil.size >= MAX_STARTERS) this.#forget(now)
-    this.#paidUntil.set(principal, paidUntil + interval)
+    this.#paidUntil.set(person, paidUntil + interval)
     if (wait > 0) await pause(wait)
   }
 
   #forget(now: number): void {
-    for (const [principal, paidUntil] of this.#paidUntil) if (paidUntil <= now) this.#paidUntil.delete(principal)
+    for (const [person, paidUntil] of this.#paidUntil) if (paidUntil <= now) this.#paidUntil.delete(person)
   }
 }
