@@ -1,11 +1,11 @@
 /** Makes and reads the cursors of a group's lists: the servers that have more, and their own cursors. */
 
+import { Carrier } from '../crypto/carrier.js'
 import { digest } from '../crypto/digest.js'
 import type { SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import type { Json } from '../rpc/splice.js'
 import type { ListStart } from './asking.js'
-import { Carrier } from './carried.js'
 import { activeIn, type GroupPlan } from './member.js'
 
 export class Cursors {

@@ -3,12 +3,12 @@
  * events from the server itself, with its own cursors, so a subscription of an address takes these, too.
  */
 
+import { Carrier } from '../crypto/carrier.js'
 import type { SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import type { Call } from '../protocol/call.js'
 import { EVENT_SUBSCRIBE, EVENT_USES } from '../protocol/methods.js'
 import { edit, type Json, type Payload, raw } from '../rpc/splice.js'
-import { Carrier } from './carried.js'
 
 /** Whose position at which server. */
 interface Belonging {

@@ -3,6 +3,7 @@
  * one server never reaches another server or another person's call.
  */
 
+import { Carrier } from '../crypto/carrier.js'
 import { digest } from '../crypto/digest.js'
 import type { SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
@@ -10,7 +11,6 @@ import type { Call } from '../protocol/call.js'
 import { stateOf } from '../protocol/input.js'
 import { canonical } from '../rpc/canonical.js'
 import { edit, type Json, type Payload, write } from '../rpc/splice.js'
-import { Carrier } from './carried.js'
 
 /** Milliseconds within which a client must answer. Servers and the halves of the bridge have shorter limits. */
 const LIFETIME = 3_600_000

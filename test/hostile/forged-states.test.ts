@@ -1,7 +1,7 @@
 /** What a client makes up costs little: it is bounded before it is parsed, split or looked up, whoever asks for what. */
 import t from 'tap'
+import { Carrier } from '../../src/crypto/carrier.js'
 import { Sealer } from '../../src/crypto/seal.js'
-import { Carrier } from '../../src/group/carried.js'
 import { readMessage } from '../../src/protocol/classify.js'
 import { checkHeaders } from '../../src/protocol/headers.js'
 import type { Request } from '../../src/rpc/message.js'

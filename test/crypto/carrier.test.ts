@@ -1,8 +1,8 @@
 /** Sealed cursors and states that clients keep for a group. */
 import fc from 'fast-check'
 import t from 'tap'
+import { Carrier } from '../../src/crypto/carrier.js'
 import { newKey } from '../../src/crypto/seal.js'
-import { Carrier } from '../../src/group/carried.js'
 
 const carrier = new Carrier([newKey()], 'test')
 

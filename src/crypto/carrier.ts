@@ -1,16 +1,15 @@
 /**
- * Seals cursors and states that clients keep for a group, with the server's cursor or state inside. The server's text stays
- * readable, as without a group, but is accepted only with its original seal.
+ * Seals cursors and states that clients keep for the bridge, with the server's cursor or state inside. The server's text stays
+ * readable, as without the bridge, but is accepted only with its original seal.
  */
 
-import { digest } from '../crypto/digest.js'
-import { Sealer, type SealKey } from '../crypto/seal.js'
-import type { Json } from '../rpc/splice.js'
+import { digest } from './digest.js'
+import { Sealer, type SealKey } from './seal.js'
 
-/** The fields of the group, and the text of the server, if there is one. */
+/** The fields of the bridge, and the JSON string of the server, if there is one. */
 export interface Carried {
   fields: Readonly<Record<string, unknown>>
-  text: Json | undefined
+  text: string | undefined
 }
 
 /** Parts of a sealed text, followed by the server's text. */
@@ -35,14 +34,14 @@ export class Carrier {
   }
 
   /** A string for the client. `text` is the server's JSON string. */
-  carry(fields: Readonly<Record<string, string | number>>, text: Json | undefined): Json {
+  carry(fields: Readonly<Record<string, string | number>>, text: string | undefined): string {
     if (text === undefined) return JSON.stringify(this.#sealer.seal(fields))
     const theirs = JSON.parse(text) as string
     return JSON.stringify(this.#sealer.seal({ ...fields, t: digest(theirs) }) + SEPARATOR + theirs)
   }
 
-  /** The content of a client's string; undefined if the group did not make it. */
-  open(json: Json): Carried | undefined {
+  /** The content of a client's string; undefined if the bridge did not make it. */
+  open(json: string): Carried | undefined {
     if (!json.startsWith('"')) return undefined
     const given = JSON.parse(json) as string
     let end = -1
