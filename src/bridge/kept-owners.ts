@@ -1,21 +1,21 @@
 /** Remembers owners in this process, or in the store that replicas share. */
 
-import type { SubscriptionOwners } from '../policy/subscribers.js'
+import type { KeptOwners } from '../ports/kept-owners.js'
 import type { SharedStore } from '../ports/replicas.js'
 
-const KIND = 'subscriber'
 /** Most owners in this process. Beyond that, the oldest are forgotten, and can be taken again. */
-const MAX_SUBSCRIBERS = 10_000
+const MAX_KEPT_OWNERS = 10_000
 
-/** `now` is in milliseconds. */
+/** `kind` tells the names from others in the store. `now` is in milliseconds. */
 export function keptOwners(
+  kind: 'subscriber' | 'approval',
   records: SharedStore | undefined,
   now: () => number = () => performance.now(),
-): SubscriptionOwners {
-  return records ? { change: (name, ms, edit) => records.change(KIND, name, ms, edit) } : ownersHere(now)
+): KeptOwners {
+  return records ? { change: (name, ms, edit) => records.change(kind, name, ms, edit) } : ownersHere(now)
 }
 
-function ownersHere(now: () => number): SubscriptionOwners {
+function ownersHere(now: () => number): KeptOwners {
   const kept = new Map<string, { text: string; until: number }>()
   return {
     async change(name, milliseconds, edit) {
@@ -25,7 +25,7 @@ function ownersHere(now: () => number): SubscriptionOwners {
       if (text === known) return result
       kept.delete(name)
       if (text === undefined) return result
-      if (kept.size >= MAX_SUBSCRIBERS) kept.delete(oldestFor(text))
+      if (kept.size >= MAX_KEPT_OWNERS) kept.delete(oldestFor(text))
       kept.set(name, { text, until: now() + milliseconds })
       return result
     },

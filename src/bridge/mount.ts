@@ -13,6 +13,7 @@ import { Admission } from '../policy/admission.js'
 import type { Cache } from '../policy/cache/cache.js'
 import { callbacks } from '../policy/callbacks.js'
 import { hidesNothing } from '../policy/choice/choice.js'
+import { choosing } from '../policy/choice/seen.js'
 import { compose } from '../policy/compose.js'
 import { type ForwardedHeader, lackedBy, requiring } from '../policy/forwarding.js'
 import { type Pages, reading } from '../policy/pages.js'
@@ -34,6 +35,7 @@ import type { HidingServer } from './hidden.js'
 import type { HttpMount } from './http-mount.js'
 import { type MountPlan, type MountSettings, planOf } from './mount-settings.js'
 import {
+  approvalOf,
   auditOf,
   cacheOf,
   choiceOf,
@@ -164,7 +166,8 @@ export class Mount implements Served {
     this.#cache = cache
     this.#unsubscribe =
       cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => cache.missed() })
-    const chosen = choiceOf(name, own, memory)
+    const choosingOf = { ...own, tools: choosing(own.tools) }
+    const chosen = choiceOf(name, choosingOf, memory)
     const listed = new ToolNames({ server: name, memory })
     const scoped = scopesOf(own, settings, trust, { name, memory, listed })
     const audited = auditOf(name, settings, shared.audit)
@@ -182,15 +185,20 @@ export class Mount implements Served {
     this.forwarded = forwarded
     const taken = new Set(forwarded.map(({ from }) => from))
     const required = requiring(name, forwarded)
-    const hides = !hidesNothing(own)
+    const hides = !hidesNothing(choosingOf)
+    const approved = approvalOf(name, own, shared, {
+      within: () => timesOf(this.#settings, this.#settings.server).answer,
+      observe,
+    })
     // The relay passes the policies by, so a mount that must check every call has none. Calls of sessions of the clients' own
     // pass them.
     const checksCalls = [trust, scoped, audited, limited, own.schemas].some((one) => one !== undefined) || hides
     // No client has a session of its own with a server whose trust may change, because it learns there who the client is, and
     // asks it; nor where updates of resources are hidden, or clients share a process; nor where tokens are exchanged, which
-    // needs the token of each call.
+    // needs the token of each call; nor where people approve calls, because the bridge asks them itself.
     const translates =
       trust !== undefined ||
+      approved !== undefined ||
       (hides && own.resources !== undefined) ||
       own.process === 'single' ||
       accounts?.onBehalf === true
@@ -219,6 +227,8 @@ export class Mount implements Served {
         ...more,
         ...(scoped || limited ? [listed.policy] : []),
         ...(quarantine && this.#unavailable ? [this.#unavailable.policy, quarantine.policy] : []),
+        // After what refuses calls, so that nobody is asked in vain.
+        ...(approved ? [approved] : []),
         // Last, so that it counts only calls that go to the server.
         ...(limited ? [limited] : []),
       )

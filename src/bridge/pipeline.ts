@@ -3,6 +3,7 @@ import { isStdio, NOT_READ_ONLY, type ServerSettings } from '../config/settings.
 import type { MountTrust } from '../discovery/trust/mount-trust.js'
 import { Fault } from '../fault/fault.js'
 import type { Memory } from '../limits/memory.js'
+import { type ApprovalOptions, approval } from '../policy/approval/approval.js'
 import { type AuditLog, audit, foreignUses } from '../policy/audit.js'
 import { Cache } from '../policy/cache/cache.js'
 import type { Results } from '../policy/cache/results.js'
@@ -22,6 +23,7 @@ import { callerOf } from '../protocol/listed.js'
 import { CALL_TOOL, EVENT_LIST } from '../protocol/methods.js'
 import { personOf } from '../texts/principal.js'
 import type { CommonSettings, MountSettings } from './mount-settings.js'
+import type { Shared } from './shared.js'
 
 /** Most subscriptions that the cache of one server opens. */
 const MAX_LISTENED = 256
@@ -125,11 +127,25 @@ export function toolLimitsOf(
 /** The policy that shows clients a part of the server; undefined if it shows all of it. */
 export function choiceOf(
   server: string,
-  { tools, prompts, resources, events }: ServerSettings,
+  { tools, prompts, resources, events }: Chosen,
   memory: Memory,
 ): Policy | undefined {
   const isChosen = [tools, prompts, resources, events].some((rules) => rules !== undefined)
   return isChosen ? choice({ server, tools, prompts, resources, events, memory }) : undefined
+}
+
+/** What clients may see of a server. */
+type Chosen = Pick<ServerSettings, 'tools' | 'prompts' | 'resources' | 'events'>
+
+/** The policy that makes people approve calls; undefined if none has to be approved. */
+export function approvalOf(
+  server: string,
+  { tools }: ServerSettings,
+  { approvals: owners, keys, memory }: Pick<Shared, 'approvals' | 'keys' | 'memory'>,
+  about: Pick<ApprovalOptions, 'within' | 'observe'>,
+): Policy | undefined {
+  const { approve, ...rules } = tools ?? {}
+  return approve && approval({ ...about, ...rules, server, approve, owners, keys, memory })
 }
 
 /** The policy that makes schemas and names of tools portable: nothing else to compose if they stay as they are. */

@@ -9,7 +9,7 @@ import type { Memory } from '../limits/memory.js'
 import type { Desk } from '../oauth/page/desk.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Results } from '../policy/cache/results.js'
-import type { SubscriptionOwners } from '../policy/subscribers.js'
+import type { KeptOwners } from '../ports/kept-owners.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { Descriptors } from './descriptors.js'
 
@@ -36,7 +36,9 @@ export interface Shared {
   /** Counts calls of tools, for their limits. */
   countCall(name: string, milliseconds: number): Promise<{ current: number; ttl: number }>
   /** Who has which subscription of an address to events. */
-  subscribers: SubscriptionOwners
+  subscribers: KeptOwners
+  /** What people have approved, and what they are asked. */
+  approvals: KeptOwners
   /** Which calls are logged when they end. */
   loggedCalls: LoggedCalls
   /** Where people sign in to servers over the network. */

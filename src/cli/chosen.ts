@@ -2,10 +2,11 @@
 
 import type { Issue } from '../config/settings.js'
 import { hiddenOverrides, type ServerChoice } from '../policy/choice/left.js'
+import { choosing } from '../policy/choice/seen.js'
 
 /** Whether clients see only a part. */
 export function isChoice({ tools, prompts, resources }: ServerChoice): boolean {
-  return (tools ?? prompts ?? resources) !== undefined
+  return (choosing(tools) ?? prompts ?? resources) !== undefined
 }
 
 /** The choice in one line. */

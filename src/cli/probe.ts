@@ -39,7 +39,7 @@ export function probingBridge(settings: Settings, program: Program): Bridge {
 
 async function probeOne(bridge: Bridge, settings: Settings, json: boolean, { output, errors }: Program): Promise<void> {
   const { server } = bridge
-  const [choice = {}] = Object.values(settings.mcpServers)
+  const [[name, choice] = ['', {}]] = Object.entries(settings.mcpServers)
   if (!server.isProgram) errors.target = server.target
   if (output.terminal && !json) output.err(`Asking ${server.target} …\n`)
   const { patience } = server
@@ -51,17 +51,19 @@ async function probeOne(bridge: Bridge, settings: Settings, json: boolean, { out
   const limits = `up to ${toProbe / 1000} s for server/discover, then up to ${initialize / 1000} s for initialize${toStart}`
   const waiting = setTimeout(() => output.err(`No answer yet. mcp-bridge waits ${limits}.\n`), SILENCE).unref()
   try {
-    const inspection = await describeServer(server, { tools: 'attempted', choice }).catch(async (error: unknown) => {
-      const { accounts } = targetOf(bridge)
-      if (!accounts || !needsSignIn(error)) throw error
-      const { describeSignIn } = await import('./auth.js')
-      const described = await describeSignIn(accounts, error, server.target, json).catch((failure: unknown) => {
-        const { fault, message } = Fault.from(failure)
-        throw new Fault(fault, message, { cause: error.cause })
-      })
-      output.out(`${described}\n`)
-      return undefined
-    })
+    const inspection = await describeServer(server, { tools: 'attempted', choice, name }).catch(
+      async (error: unknown) => {
+        const { accounts } = targetOf(bridge)
+        if (!accounts || !needsSignIn(error)) throw error
+        const { describeSignIn } = await import('./auth.js')
+        const described = await describeSignIn(accounts, error, server.target, json).catch((failure: unknown) => {
+          const { fault, message } = Fault.from(failure)
+          throw new Fault(fault, message, { cause: error.cause })
+        })
+        output.out(`${described}\n`)
+        return undefined
+      },
+    )
     if (!inspection) return
     output.out(`${json ? printableLines(inspection) : serverInWords(server.target, inspection)}\n`)
   } finally {
@@ -84,7 +86,7 @@ async function probeAll(
           return [
             name,
             server,
-            await describeServer(server, { tools: 'attempted', choice: mcpServers[name] ?? {} }),
+            await describeServer(server, { tools: 'attempted', choice: mcpServers[name] ?? {}, name }),
           ] as const
         } catch (error) {
           const login = accounts && needsSignIn(error) ? `mcp-bridge login ${accounts.loginName}` : undefined

@@ -14,6 +14,7 @@ const EXAMPLES: readonly (readonly [path: RegExp, example: string])[] = [
   [/^mcpServers\.[^.]+\.paths$/, '["/files/*"]'],
   [/^mcpServers\.[^.]+\.(?:tools|prompts)$/, '{ "allow": ["get_*"], "deny": ["get_secret"] }'],
   [/^mcpServers\.[^.]+\.(?:tools|prompts)\.(?:allow|deny)$/, '["get_*", "list_*"]'],
+  [/^mcpServers\.[^.]+\.tools\.approve$/, '["delete_*"]'],
   [/^mcpServers\.[^.]+\.tools\.override$/, '{ "get_x": { "description": "…" } }'],
   [/^mcpServers\.[^.]+\.tools\.override\.[^.]+$/, '{ "description": "…" }'],
   [/^mcpServers\.[^.]+\.tools\.override\.[^.]+\.annotations$/, '{ "readOnlyHint": true }'],

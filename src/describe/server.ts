@@ -3,7 +3,9 @@
 import { Fault } from '../fault/fault.js'
 import { manyTokens } from '../group/tokens.js'
 import { MAX_LIST_BYTES, MAX_PAGES } from '../limits/constants.js'
+import { type AskedRules, askedNames } from '../policy/approval/asked-tools.js'
 import { type Left, leftOf, type ServerChoice, shownTools } from '../policy/choice/left.js'
+import { choosing } from '../policy/choice/seen.js'
 import { type Simplified, simplifiedIn } from '../policy/portable/simplified.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
@@ -35,6 +37,8 @@ export interface ServerDescription {
   left?: Left[]
   /** What portable schemas make of its tools, if clients get these. */
   simplified?: Simplified[]
+  /** The tools that a person has to approve before each call, by their names at the server. */
+  approve?: string[]
 }
 
 /** What a server over HTTP+SSE should change. */
@@ -54,17 +58,24 @@ export interface DescribeOptions {
    */
   tools?: 'required' | 'attempted' | 'left out'
   /** What the configuration chooses of the server. */
-  choice?: ServerChoice & { schemas?: unknown }
+  choice?: ServerChoice & { schemas?: unknown; tools?: { approve?: AskedRules['approve'] | undefined } | undefined }
+  /** The name of the server in the configuration. */
+  name?: string
 }
 
 /** Asks a server for what describes it. Rejects with a Fault. */
 export async function describeServer(
   server: Server,
-  { seen: given = () => {}, tools = 'required', choice = {} }: DescribeOptions = {},
+  { seen: given = () => {}, tools = 'required', choice: own = {}, name = '' }: DescribeOptions = {},
 ): Promise<ServerDescription> {
+  const choice: ServerChoice & { schemas?: unknown } = { ...own, tools: choosing(own.tools) }
+  const { approve } = own.tools ?? {}
+  const asked = approve && askedNames(name, { ...own.tools, approve })
+  const approved: string[] = []
   const simplified: Simplified[] = []
   const seen = (page: Payload) => {
     given(page)
+    if (asked) approved.push(...asked(page))
     if (choice.schemas) simplified.push(...simplifiedIn(page))
   }
   const { result: discovered, server: named } = await ask(server, 'server/discover', EMPTY)
@@ -83,6 +94,7 @@ export async function describeServer(
       ? await listTools(server, seen, tools, shownTools(choice))
       : { tools: [] }),
     ...(choice.schemas !== undefined && { simplified }),
+    ...(asked && { approve: approved }),
     ...((choice.tools ?? choice.prompts ?? choice.resources) && {
       left: await leftOf(choice, (method, option) => (option in capabilities ? all(pages(server, method)) : [])),
     }),
@@ -225,6 +237,7 @@ export function serverInWords(
     toolsError,
     left = [],
     simplified = [],
+    approve,
     instructions,
   }: ServerDescription,
 ): string {
@@ -242,6 +255,7 @@ export function serverInWords(
   const many = manyTokens(toolBytes)
   if (many) lines.push(`  large      ${many.message}`)
   lines.push(...left.flatMap(leftInWords), ...simplifiedInWords(simplified))
+  if (approve) lines.push(`  approved   by a person before each call: ${oneLine(approve.join(', ') || 'none', 1_000)}`)
   if (toolsError !== undefined)
     lines.push(`  tools      could not be listed${tools.length > 0 ? ' all' : ''}: ${oneLine(toolsError, 300)}`)
   const width = Math.min(Math.max(0, ...tools.map(({ name }) => name.length)), 40)

@@ -66,6 +66,10 @@ export interface ServerOptions {
             }
           >
         >
+        /** Tools that a person has to approve before each call, by globs of <tool> or <server>__<tool>, as in ["delete_*"]; or "destructive" for all that the server does not declare read-only or not destructive. The client asks the person. */
+        approve?: 'destructive' | readonly string[]
+        /** Time for which the person may allow such a tool with any arguments: 10m. Default: each call is approved by itself. */
+        approveFor?: string
       }
   /** Prompts that clients see and can use. */
   prompts?: {

@@ -53,7 +53,7 @@ const MAX_AUDITED_TEXT = 256
 
 export function audit(options: AuditOptions): Policy {
   const { log, required } = options
-  async function record(call: Call, end: object, ms: number): Promise<void> {
+  async function record(call: Call, end: AuditLine, ms: number): Promise<void> {
     await log.write({ ...whoAndWhat(call, options), ...end, ms: Math.round(ms * 10) / 10 })
   }
 
@@ -71,9 +71,13 @@ export function audit(options: AuditOptions): Policy {
         })
       }
       const foreign = new ForeignUse(call, options)
+      let approval: string | undefined
+      const approved = (what: string) => {
+        approval = what
+      }
       let last: Final
       try {
-        last = await next({ ...call, foreign: foreign.report })
+        last = await next({ ...call, foreign: foreign.report, approval: approved })
       } catch (error) {
         // The replica that answers the call writes the line.
         if (error instanceof OwnedByReplica) throw error
@@ -84,10 +88,10 @@ export function audit(options: AuditOptions): Policy {
         const fault = Fault.from(error, true)
         const reason = call.signal.aborted ? 'cancelled' : (fault.row.reason ?? fault.fault)
         const outcome = fault.row.outcome === undefined && fault.blame === 'caller' ? 'refused' : 'failed'
-        await record(call, { outcome, reason }, performance.now() - began).catch(() => {})
+        await record(call, { approval, outcome, reason }, performance.now() - began).catch(() => {})
         throw error
       }
-      await record(call, endOf(last), performance.now() - began).catch((error: unknown) => {
+      await record(call, { approval, ...endOf(last) }, performance.now() - began).catch((error: unknown) => {
         if (required)
           throw new Fault('auditLost', 'The server has answered, but the audit log cannot be written', { cause: error })
       })
@@ -179,6 +183,9 @@ function endOf(last: Final): AuditLine {
 
 /** Reasons for which policies refuse calls in their results. */
 const REASONS = [
+  'approval_expired',
+  'approval_refused',
+  'approval_required',
   'header_missing',
   'insufficient_scope',
   'rate_limited',

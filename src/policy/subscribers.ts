@@ -7,6 +7,7 @@
 
 import { digest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
+import type { KeptOwners } from '../ports/kept-owners.js'
 import { tellsApart } from '../protocol/account.js'
 import { ANONYMOUS, type Call, type Final, type Handler, type Policy } from '../protocol/call.js'
 import { EVENT_LIST, EVENT_SUBSCRIBE } from '../protocol/methods.js'
@@ -15,19 +16,9 @@ import { has, type Json, objectIn, type Payload, raw, stringUnder } from '../rpc
 import { listWithoutWebhooks } from './callbacks.js'
 import { isUnambiguous, stringIn } from './unambiguous.js'
 
-/** Remembers who has taken a name. */
-export interface SubscriptionOwners {
-  /** Changes the owner of a name, and keeps it for so many milliseconds; undefined stands for none. May call `edit` again. */
-  change<T>(
-    name: string,
-    milliseconds: number,
-    edit: (text: string | undefined) => { text: string | undefined; result: T },
-  ): Promise<T>
-}
-
 export interface SubscribersOptions {
   server: string
-  owners: SubscriptionOwners
+  owners: KeptOwners
   /** Whether clients authenticate at the server themselves, also those without a token for the bridge. */
   passthrough: boolean
 }

@@ -59,6 +59,8 @@ type EventBody =
     }
   /** Something was adapted for an older client. */
   | { kind: 'downlevelled'; server: string; what: string }
+  /** A person was asked to approve a call, or has answered. `expired`: too late, or again. */
+  | { kind: 'approval'; server: string; what: 'asked' | 'approved' | 'refused' | 'expired' }
   | { kind: 'cache'; server: string; what: 'hit' | 'miss' | 'stored' | 'dropped' }
   /** A session of the bridge with a legacy server, or of a legacy client with the bridge. */
   | {

@@ -147,6 +147,8 @@ export interface Call {
   group?: string | undefined
   /** Tells the audit log that the call uses what belongs to another principal; undefined without one. */
   foreign?: ((what: Foreign) => void) | undefined
+  /** Tells the audit log how a person has approved the call, or that nobody has; undefined without one. */
+  approval?: ((what: ApprovalStep) => void) | undefined
   /** In a retry: the answers to the server's questions, and the state that came with them. */
   answers?: Answers | undefined
   /** It continues a call that has begun, like a retry: it is admitted while the bridge shuts down. */
@@ -169,6 +171,18 @@ export interface Call {
 
 /** What a caller has of another principal: the state of a parked call, the id of a task, a cursor of events, or a subscription to them. */
 export type Foreign = 'foreignState' | 'foreignTask' | 'foreignCursor' | 'foreignSubscription'
+
+/** How a call was approved: by a form, for a while, or before a sign-in. Or what has become of it instead. */
+export type ApprovalStep =
+  | 'form'
+  | 'window'
+  | 'kept'
+  | 'asked'
+  | 'impossible'
+  | 'refused'
+  | 'cancelled'
+  | 'expired'
+  | 'used'
 
 /** A connected client that servers can ask beside its calls: a legacy one. */
 export interface AskedClient extends Pick<Call, 'principal' | 'caller'> {

@@ -34,6 +34,7 @@ function traceOf(event: BridgeEvent): TraceEvent | undefined {
     case 'call':
     case 'downlevelled':
     case 'cache':
+    case 'approval':
     case 'forwarded':
       return undefined
   }

@@ -25,6 +25,7 @@ const EVENTS = {
   question: ['parked', 'answered', 'expired', 'refused', 'lost'],
   session: ['opened', 'ended', 'lost'],
   child: ['started', 'restarted', 'ended'],
+  approval: ['asked', 'approved', 'refused', 'expired'],
 } as const
 
 /** The counters, by name without `mcp_bridge_` and `_total`. */
@@ -39,6 +40,7 @@ const COUNTERS = {
     help: 'Changes to results and notifications for older clients, by feature.',
     labels: 'server group feature',
   },
+  approvals: { help: 'Approvals of calls that people were asked for, by outcome.', labels: 'server event' },
   cache_events: { help: 'Hits, misses, insertions and drops of cached results.', labels: 'server event' },
   session_events: { help: 'Sessions of clients and with servers.', labels: 'server group side event' },
   sse_sessions: {
@@ -189,6 +191,8 @@ export class Metrics {
         return this.#counters.downlevelled.inc({ ...whose, feature: this.#features(event.what) })
       case 'cache':
         return this.#counters.cache_events.inc({ server, event: event.what })
+      case 'approval':
+        return this.#counters.approvals.inc({ server, event: event.what })
       case 'session':
         if (event.overSse !== undefined)
           this.#counters.sse_sessions.inc({ ...whose, side: event.side, client: this.#clients(event.overSse) })
@@ -219,6 +223,7 @@ export class Metrics {
 
   #begin(server: string): void {
     for (const event of EVENTS.question) this.#counters.questions.inc({ server, event }, 0)
+    for (const event of EVENTS.approval) this.#counters.approvals.inc({ server, event }, 0)
     for (const event of EVENTS.child) this.#counters.child_events.inc({ server, event }, 0)
     for (const side of ['client', 'server'])
       for (const event of EVENTS.session) this.#counters.session_events.inc({ server, side, event }, 0)

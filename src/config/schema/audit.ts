@@ -1,8 +1,6 @@
 /** Options about who did what, and how often: the audit log, and limits of single tools. */
 import * as z from 'zod'
-import { count, namePattern, text } from './values.js'
-
-const UNITS = { s: 1_000, m: 60_000, h: 3_600_000 } as const
+import { count, namePattern, shortTime, text } from './values.js'
 
 /** `audit` of the bridge. */
 export const audit = z
@@ -43,9 +41,5 @@ export const toolLimit = z.strictObject({
     .default('principal')
     .describe('Whether each principal has the limit for itself, or all principals share it.'),
   max: count.describe('Most calls in one period.'),
-  every: z
-    .string()
-    .regex(/^[1-9]\d{0,3}[smh]$/, 'has to be like 30s, 1m or 24h')
-    .transform((one) => Number(one.slice(0, -1)) * UNITS[one.at(-1) as keyof typeof UNITS])
-    .describe('Length of a period, which begins with its first call: 30s, 1m, 24h.'),
+  every: shortTime.describe('Length of a period, which begins with its first call: 30s, 1m, 24h.'),
 })

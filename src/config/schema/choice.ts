@@ -1,6 +1,6 @@
 /** Options of one server: which of its tools, prompts and resources clients see. */
 import * as z from 'zod'
-import { namePattern, scope, text, webAddress } from './values.js'
+import { namePattern, scope, shortTime, text, webAddress } from './values.js'
 
 const toolName = z.string().regex(/^[\w.-]{1,128}$/, 'has to be made of up to 128 letters, digits, ".", "_" and "-"')
 
@@ -48,6 +48,17 @@ const toolRules = z.strictObject({
     .record(z.string().min(1), override)
     .default({})
     .describe('Replacements for what the server says about a tool, by the name of the tool at the server.'),
+  approve: z
+    .union([z.literal('destructive'), z.array(namePattern).min(1)])
+    .optional()
+    .describe(
+      'Tools that a person has to approve before each call, by globs of <tool> or <server>__<tool>, as in ["delete_*"]; or "destructive" for all that the server does not declare read-only or not destructive. The client asks the person.',
+    ),
+  approveFor: shortTime
+    .optional()
+    .describe(
+      'Time for which the person may allow such a tool with any arguments: 10m. Default: each call is approved by itself.',
+    ),
 })
 
 /** Whether tools have schemas that the APIs of all models take: an option of servers and groups. */

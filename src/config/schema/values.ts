@@ -5,6 +5,14 @@ import { addressHint } from '../address-hint.js'
 /** A duration. The texts of the options say that it is in milliseconds. */
 export const milliseconds = z.number().int().positive()
 
+const UNITS = { s: 1_000, m: 60_000, h: 3_600_000 } as const
+
+/** A time such as 10m, in milliseconds. */
+export const shortTime = z
+  .string()
+  .regex(/^[1-9]\d{0,3}[smh]$/, 'has to be like 30s, 1m or 24h')
+  .transform((one) => Number(one.slice(0, -1)) * UNITS[one.at(-1) as keyof typeof UNITS])
+
 /** A bound: a whole number above zero. */
 export const count = z.number().int().positive()
 

@@ -11,6 +11,12 @@ export interface ToolRules extends Rules {
   readonly override: Readonly<Record<string, Override & { readonly name?: string | undefined }>>
 }
 
+/** The rules, unless all that they say is which tools a person approves: then clients see the tools as they are. */
+export function choosing<T extends ToolRules & { readonly approve?: unknown }>(rules: T | undefined): T | undefined {
+  const chooses = rules && (rules.allow || rules.deny.length > 0 || Object.keys(rules.override).length > 0)
+  return rules?.approve !== undefined && !chooses ? undefined : rules
+}
+
 /** A tool or prompt that clients may use. */
 export interface SeenItem {
   /** Its name at the server. */
