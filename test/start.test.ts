@@ -1,8 +1,7 @@
 /** What the published program needs to start. */
-import { copyFileSync, readdirSync, readFileSync, renameSync } from 'node:fs'
-import nodeModule from 'node:module'
+import { chownSync, copyFileSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { env, execPath } from 'node:process'
+import { env, execPath, geteuid } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { startProgram } from './support/cli.js'
@@ -94,16 +93,54 @@ t.test('searches tools with the program’s own file alone', { skip }, async (t)
   t.match(stdout(), /"id":2,"result":.*one__echo/)
 })
 
-t.test(
-  'stores compiled code in the cache folder of the user',
-  { skip: !('enableCompileCache' in nodeModule) },
-  async (t) => {
-    const cache = temporaryFolder(t)
-    const { ended } = startProgram(t, ['--version'], { XDG_CACHE_HOME: cache })
-    t.equal(await ended, 0)
-    t.ok(readdirSync(join(cache, 'mcp-bridge/compiled')).length > 0)
-  },
-)
+/** Tells on stderr which files take code that was compiled before: for NODE_OPTIONS. */
+const TELLS = `const vm = require('node:vm')
+vm.Script = class extends vm.Script {
+  constructor(text, options) {
+    super(text, options)
+    process.stderr.write(\`\${require('node:path').basename(options.filename)}: \${options.cachedData !== undefined && !this.cachedDataRejected}\\n\`)
+  }
+}`
+
+/** Runs the program in front of a server until it has answered, with this cache. Gives what it says of its files. */
+async function served(t: Test, cache: string): Promise<string> {
+  const env = { XDG_CACHE_HOME: cache, NODE_OPTIONS: `--require=${temporaryFile(t, 'tells.cjs', TELLS)}` }
+  const args = ['--log-level', 'silent', '--listen', 'stdio', '--', execPath, server, '{}']
+  const { child, ended, stdout, stderr } = startProgram(t, args, env)
+  child.stdin.write(`${JSON.stringify(INITIALIZE)}\n`)
+  await until(() => stdout().includes('"serverInfo"') || child.exitCode !== null, 'an answer')
+  child.stdin.end()
+  t.equal(await ended, 0, stderr())
+  return stderr()
+}
+
+t.test('keeps compiled code in the cache folder of the user, and the next start takes it', { skip }, async (t) => {
+  const cache = temporaryFolder(t)
+  t.equal(await served(t, cache), 'bridge.cjs: false\n')
+  const [file, ...others] = readdirSync(join(cache, 'mcp-bridge/compiled'))
+  t.match(file, /^bridge\.cjs-/)
+  t.same(others, [])
+  t.equal(await served(t, cache), 'bridge.cjs: true\n')
+})
+
+t.test('takes no code that another user has written, or of another build', { skip }, async (t) => {
+  const cache = temporaryFolder(t)
+  await served(t, cache)
+  const folder = join(cache, 'mcp-bridge/compiled')
+  const [file] = readdirSync(folder)
+  renameSync(join(folder, String(file)), join(folder, String(file).replace(/-\w+/, '-0123456789abcdef')))
+  t.equal(await served(t, cache), 'bridge.cjs: false\n')
+  if (geteuid?.() !== 0) return
+  chownSync(join(folder, String(file)), 65_534, 65_534)
+  t.equal(await served(t, cache), 'bridge.cjs: false\n')
+})
+
+t.test('keeps no code where Node.js is told to keep none', { skip }, async (t) => {
+  const cache = temporaryFolder(t)
+  const { ended } = startProgram(t, ['--version'], { XDG_CACHE_HOME: cache, NODE_DISABLE_COMPILE_CACHE: '1' })
+  t.equal(await ended, 0)
+  t.same(readdirSync(cache), [])
+})
 
 t.test('starts although the cache folder cannot be written', async (t) => {
   const file = temporaryFile(t, 'file', '')
