@@ -1,6 +1,7 @@
 /** Creates the accounts of a configured server, if the bridge signs in to it. */
 import { type Callers, isOnBehalf, isStdio, type ServerSettings, type Settings, signInOf } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
+import { ipv4Addresses } from '../net/connect.js'
 import { Accounts, type AccountsOptions } from '../oauth/client/accounts.js'
 import { ReplicatedStore } from '../oauth/store/replicated.js'
 import { pemOfServer, signInTls } from './certificates.js'
@@ -38,7 +39,11 @@ export function accountsOf(
     store: isOnPage && replicas ? new ReplicatedStore(replicas.records) : signIn.store,
     desk: isOnPage ? desk : undefined,
     person: signIn.person,
-    network: { ...signIn.network, tlsFor: signInTls(url, pemOfServer(name, own, undefined)) },
+    network: {
+      ...signIn.network,
+      tlsFor: signInTls(url, pemOfServer(name, own, undefined)),
+      ...(own.ipv4 && { resolve: ipv4Addresses }),
+    },
     isModern,
     log: log.child({ server: name }),
     ...found,

@@ -262,7 +262,8 @@ export class Mount implements Served {
       connected: (principal, client, maySleep) =>
         this.server.connected(principal, (client && quarantine?.asking(client)) ?? client, maySleep),
     }
-    const relayed = translates || checksCalls || forwarded.length > 0 ? undefined : this.server.relayed
+    const pings = !isStdio(own) && own.ping !== undefined
+    const relayed = translates || checksCalls || pings || forwarded.length > 0 ? undefined : this.server.relayed
     const accountOf = signIn && ((requester: Requester) => signIn.for(requester))
     this.#clients = new ClientSide({
       name,

@@ -161,6 +161,7 @@ export function serverOptions(
     tasks: settings.tasks,
     retry: settings.retry,
     roots: settings.roots,
+    ping: isStdio(settings) ? undefined : settings.ping,
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
     observe,
@@ -199,6 +200,7 @@ export function serverOptions(
         proxyOf: proxiesOf(env),
         pem: pem && (() => pem.current),
         socketPath: settings.socket,
+        ipv4: settings.ipv4,
       })
   const target = settings.socket === undefined ? undefined : `unix:${settings.socket}:${url.pathname}`
   const { answerBytes: bodyLimit, streamBytes: streamLimit } = limits

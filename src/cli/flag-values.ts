@@ -36,8 +36,14 @@ export function inFile(file: string): string {
   return `\${file:${file}}`
 }
 
-/** A number of up to six digits. */
+/** Lines like `name=milliseconds`. */
+export function times(lines: readonly string[]): Record<string, number> {
+  const given = Object.entries(pairs(lines, '=', '--timeout needs name=milliseconds'))
+  return Object.fromEntries(given.map(([name, time]) => [name, numberOf('timeout', time)]))
+}
+
+/** A number of up to seven digits. */
 export function numberOf(flag: string, given: string): number {
-  if (/^\d{1,6}$/.test(given)) return Number(given)
+  if (/^\d{1,7}$/.test(given)) return Number(given)
   throw new UsageError(`--${flag} needs a number, not "${given}"`)
 }

@@ -1,6 +1,6 @@
 /** The flags of the command line, one row each. The table of commands assigns them to commands. */
 import { COPY_FORM_NAMES, isCopyForm } from '../replay/copy-forms.js'
-import { fromVariables, inFile, numberOf, pairs, reference } from './flag-values.js'
+import { fromVariables, inFile, numberOf, pairs, reference, times } from './flag-values.js'
 import { UsageError } from './usage-error.js'
 
 /** A flag. Its description is that of the option it sets, or `about`. */
@@ -107,6 +107,23 @@ export const FLAGS = {
     read: (lines: string[]) => pairs(lines, ':', "--header needs 'Name: value'"),
     example: `--header 'Authorization: Bearer \${TOKEN}'`,
   },
+  'header-file': { value: '<file>', option: `${SERVER}.headersFile`, servers: 'url', example: '--header-file headers' },
+  ipv4: { option: `${SERVER}.ipv4`, servers: 'url' },
+  ping: {
+    value: '<milliseconds>',
+    option: `${SERVER}.ping`,
+    servers: 'url',
+    read: (given: string) => numberOf('ping', given),
+    example: '--ping 30000',
+  },
+  timeout: {
+    value: 'name=milliseconds',
+    many: true,
+    option: `${SERVER}.timeouts`,
+    read: (lines: string[]) => times(lines),
+    example: '--timeout call=600000',
+  },
+  'deny-tool': { value: '<glob>', many: true, option: `${SERVER}.tools.deny`, example: "--deny-tool 'delete_*'" },
   ca: { value: '<file>', option: `${SERVER}.ca`, servers: 'url', example: '--ca ca.pem' },
   'client-cert': { value: '<file>', option: `${SERVER}.cert`, servers: 'url', example: '--client-cert client.pem' },
   'client-key': { value: '<file>', option: `${SERVER}.key`, servers: 'url', example: '--client-key client-key.pem' },
@@ -156,6 +173,43 @@ export const FLAGS = {
     option: `${SERVER}.oauth.issuer`,
     servers: 'url',
     example: '--issuer https://login.example.com/tenant',
+  },
+  'client-credentials': {
+    option: `${SERVER}.oauth.grant`,
+    servers: 'url',
+    to: 'client_credentials',
+    about: 'Get tokens with the credentials of the client, without a person.',
+  },
+  'device-code': {
+    option: `${SERVER}.oauth.grant`,
+    servers: 'url',
+    to: 'device',
+    about: 'Sign in with a browser of any device, where a code is entered.',
+  },
+  'client-metadata-url': {
+    value: '<url>',
+    option: `${SERVER}.oauth.clientMetadataUrl`,
+    servers: 'url',
+    example: '--client-metadata-url https://client.example.com/client.json',
+  },
+  'client-name': { value: '<name>', option: `${SERVER}.oauth.clientName`, servers: 'url' },
+  'token-endpoint': {
+    value: '<url>',
+    option: `${SERVER}.oauth.endpoints.token`,
+    servers: 'url',
+    example: '--token-endpoint https://login.example.com/token',
+  },
+  'use-id-token': {
+    option: `${SERVER}.oauth.bearer`,
+    servers: 'url',
+    to: 'id_token',
+    about: 'Show the server the ID token in place of the access token.',
+  },
+  'success-url': {
+    value: '<url>',
+    option: `${SERVER}.oauth.successUrl`,
+    servers: 'url',
+    example: '--success-url https://app.example.com/signed-in',
   },
   'callback-port': {
     value: '<port>',

@@ -16,7 +16,6 @@ interface Habit {
 const PATH =
   'clients connect to the path of --listen, as in --listen http://127.0.0.1:8080/mcp, and HTTP+SSE clients to /sse beside it'
 const BY_ITSELF = 'leave it out, because mcp-bridge does that by itself'
-const NOTHING = 'leave it out, because mcp-bridge has nothing like it'
 const inFile = (option: string, example: string) => `write "${option}": ${example} into a configuration file`
 const ofServer = (option: string, example: string) =>
   `write "${option}": ${example} into the entry of the server in a configuration file`
@@ -82,12 +81,13 @@ const FLAG_HABITS: Readonly<Record<string, Habit>> = {
   ),
   ...named('s', ['sessiontimeout'], (ms) => inFile('timeouts', `{ "clientIdle": ${milliseconds(ms)} }`)),
   ...named('p', ['sessionidletimeout'], (ms) => inFile('timeouts', `{ "clientIdle": ${milliseconds(ms)} }`)),
-  ...named('p', ['connectiontimeout'], (ms) => inFile('timeouts', `{ "initialize": ${milliseconds(ms)} }`)),
-  ...named('p', ['requesttimeout'], (ms) => inFile('timeouts', `{ "call": ${milliseconds(ms)} }`)),
+  ...named('p', ['connectiontimeout'], (ms) => `write --timeout initialize=${milliseconds(ms)}`),
+  ...named('p', ['requesttimeout'], (ms) => `write --timeout call=${milliseconds(ms)}`),
   ...named('p', ['keepalivetimeout'], inFile('timeouts', '{ "keepAlive": 15000 }')),
-  ...named('r', ['connecttimeout'], (s) => inFile('timeouts', `{ "initialize": ${milliseconds(s, 1_000)} }`)),
-  ...named('r', ['headerstimeout', 'bodytimeout'], (s) => inFile('timeouts', `{ "call": ${milliseconds(s, 1_000)} }`)),
-  ...named('', ['timeout', 'calltimeout'], inFile('timeouts', '{ "call": 60000 } (milliseconds)')),
+  ...named('r', ['connecttimeout'], 'leave it out, because mcp-bridge waits 5 seconds for a connection'),
+  ...named('r', ['headerstimeout'], (s) => `write --timeout call=${milliseconds(s, 1_000)}`),
+  ...named('r', ['bodytimeout'], 'leave it out, because mcp-bridge opens idle streams again'),
+  ...named('', ['calltimeout'], 'write --timeout call=60000 (milliseconds)'),
   ...named('r', ['authtimeout'], (s) => `write --sign-in-wait ${milliseconds(s, 1_000)}`),
   ...named(
     's',
@@ -112,7 +112,6 @@ const FLAG_HABITS: Readonly<Record<string, Habit>> = {
     (file) => `write --config ${fileOr(file, 'mcp.json')}`,
   ),
   ...named('p', ['headers'], "write --header 'Name: value', once for each header"),
-  ...named('r', ['headerfile'], `write --header 'Name: \${file:path}' for each header, with its value in a file`),
   ...named('p', ['verifyssl'], (file) => `write --ca ${fileOr(file, 'ca.pem')}`),
   ...named('p', ['noverifyssl'], VERIFIES),
   ...named('', ['insecure', 'k'], VERIFIES),
@@ -150,25 +149,13 @@ const FLAG_HABITS: Readonly<Record<string, Habit>> = {
     ['staticoauthclientmetadata'],
     `write --scope 'read write', or ${ofServer('oauth', '{ "clientName": "…" }')}`,
   ),
-  ...named('r', ['clientmetadataurl'], ofServer('oauth', '{ "clientMetadataUrl": "https://…" }')),
-  ...named('r', ['clientcredentials'], ofServer('oauth', '{ "grant": "client_credentials", "clientId": "…" }')),
-  ...named('r', ['tokenendpoint'], ofServer('oauth', '{ "authServerMetadataUrl": "https://…" }')),
-  ...named(
-    'r',
-    ['devicecode'],
-    'sign in beforehand with mcp-bridge login https://mcp.example.com/mcp, which also works over SSH and in containers',
-  ),
   ...named('r', ['callbackpath'], 'write --redirect-uri http://localhost:8765/callback'),
-  ...named('r', ['authsuccessurl', 'useidtoken'], NOTHING),
-  ...named('r', ['disablecookies'], NOTHING),
-  ...named('r', ['keepalive', 'pinginterval'], BY_ITSELF),
+  ...named('r', ['authsuccessurl'], (url) => `write --success-url ${urlOr(url, 'https://example.com/signed-in')}`),
+  ...named('r', ['disablecookies'], 'leave it out, because mcp-bridge sends the cookies of a session back'),
+  ...named('r', ['keepalive'], 'write --ping 30000'),
+  ...named('r', ['pinginterval'], (s) => `write --ping ${milliseconds(s, 1_000)}`),
   ...named('r', ['enableproxy'], 'leave it out, because HTTP_PROXY, HTTPS_PROXY and NO_PROXY are always used'),
-  ...named('r', ['ipv4'], 'leave it out, because mcp-bridge tries all addresses of a host'),
-  ...named(
-    'r',
-    ['ignoretool'],
-    `which tools a caller sees is set by "scopes" in a configuration file: see ${DOCUMENTS}permissions.md`,
-  ),
+  ...named('r', ['ignoretool'], "write --deny-tool 'delete_*' with each pattern"),
   ...named(
     '',
     ['url', 'remote', 'server-url', 'serverurl'],

@@ -6,6 +6,7 @@ import { browserOf, type Settings } from '../config/settings.js'
 import { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
 import { type SignInParts, signInParts } from '../oauth/parts.js'
+import { printable } from '../texts/printable.js'
 import type { SignInTarget } from './auth.js'
 import { flagsOf, loginWords } from './own-command.js'
 import { type Program, quietLog } from './program.js'
@@ -68,10 +69,16 @@ export function signInFor(
       platform: program.platform,
       uid: program.uid,
       // Others may read stored logs, so the address must not be in them.
-      show: (address) => {
+      show: (address, code) => {
         const { readable } = program.errors
-        if (readable) program.output.err(`Open this address in a browser to sign in:\n\n  ${address}\n\n${hint}`)
-        return readable
+        if (!readable) return false
+        const compared = code === undefined ? undefined : printable(code, 100)
+        program.output.err(
+          compared === undefined
+            ? `Open this address in a browser to sign in:\n\n  ${address}\n\n${hint}`
+            : `Open this address in a browser of any device to sign in:\n\n  ${address}\n\nThe code is ${compared}. Waiting …\n`,
+        )
+        return true
       },
       onDegraded: (why) =>
         log.warn({ event: 'tokens_not_stored', why }, 'cannot store tokens; they are lost when the process ends'),

@@ -154,6 +154,9 @@ const OF_GRANTS = {
   exchange: ['token-exchange'],
 } as const
 
+/** Endpoints that a grant needs, if they are configured. */
+const ENDPOINT_OF = { code: 'authorization', device: 'device' } as const
+
 /** Settings of a sign-in that cannot work. */
 export function signIn(name: string, own: ServerSettings, settings: Settings, listen: Listen): Issue[] {
   if (isStdio(own) || !own.oauth) return []
@@ -177,8 +180,16 @@ export function signIn(name: string, own: ServerSettings, settings: Settings, li
     if (grants.includes(grant) && !isGiven && key !== 'exchange') issue(key, `is required for the grant "${grant}"`)
     if (!grants.includes(grant) && isGiven) issue(key, `is for the grant "${grants.join('", "')}" only`)
   }
-  if (grant !== 'code' && grant !== 'token' && clientId === undefined)
+  const { endpoints } = own.oauth
+  const asksPerson = grant === 'code' || grant === 'device'
+  if (!asksPerson && grant !== 'token' && clientId === undefined)
     issue('clientId', `is required for the grant "${grant}"`)
+  if (endpoints && asksPerson && clientId === undefined)
+    issue('clientId', 'is required with "endpoints", because the bridge cannot register there')
+  if (endpoints && asksPerson && endpoints[ENDPOINT_OF[grant]] === undefined)
+    issue(`endpoints.${ENDPOINT_OF[grant]}`, `is required for the grant "${grant}"`)
+  if (endpoints && own.oauth.authServerMetadataUrl !== undefined)
+    issue('endpoints', 'cannot be combined with "authServerMetadataUrl"')
   if (grant === 'token-exchange' && own.oauth.issuer === undefined)
     issue(
       'issuer',

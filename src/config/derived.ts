@@ -29,7 +29,7 @@ export function signInOf(
 
 /** Whose tokens are sent, if the configuration does not say. */
 export function usualAccount(settings: Pick<OAuthSettings, 'grant' | 'idp'>): 'principal' | 'service' {
-  return settings.grant === 'code' || isOnBehalf(settings) ? 'principal' : 'service'
+  return settings.grant === 'code' || settings.grant === 'device' || isOnBehalf(settings) ? 'principal' : 'service'
 }
 
 /** Whether tokens for a server are obtained in exchange for those that callers show. */

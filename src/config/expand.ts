@@ -1,5 +1,6 @@
 /** Replaces references in a configuration by environment variables and the content of files. */
 import type { Issue } from './error.js'
+import { headersIn } from './headers-file.js'
 import { typeAt } from './reference.js'
 import { isObject } from './value.js'
 
@@ -36,7 +37,7 @@ export function escaped(text: string): string {
 
 /** Paths of addresses. */
 const ADDRESS =
-  /\.(?:url|issuer|authorizationServer)$|^redis\.(?:sentinels|cluster)\.\d+$|^replicas\.address$|^(?:publicUrl|listen|admin)$|^allowedOrigins\.\d+$/
+  /\.(?:url|issuer|authorizationServer|successUrl)$|\.oauth\.endpoints\.\w+$|^redis\.(?:sentinels|cluster)\.\d+$|^replicas\.address$|^(?:publicUrl|listen|admin)$|^allowedOrigins\.\d+$/
 /** What stands before a host in an address, and what may follow. */
 const BEFORE_HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#]*@)?$/i
 const AFTER_HOST = /^(?:$|[:/?#])/
@@ -128,8 +129,28 @@ export function expand(
   }
   const server = (entry: unknown, path: string): unknown =>
     isObject(entry)
-      ? mapped(entry, (value, key) => (keys.has(key) ? deep(value, `${path}.${key}`) : value))
+      ? withFile(
+          mapped(entry, (value, key) => (keys.has(key) ? deep(value, `${path}.${key}`) : value)),
+          path,
+        )
       : deep(entry, path)
+  /** The entry of a server with the headers of its file. */
+  const withFile = (entry: Record<string, unknown>, path: string): Record<string, unknown> => {
+    const { headersFile: file, headers: own = {} } = entry
+    if (typeof file !== 'string' || file === '' || missing || !isObject(own)) return entry
+    const place = `${path}.headersFile`
+    try {
+      const { headers, wrong } = headersIn(read(file))
+      for (const line of wrong)
+        issues.push({ path: place, message: `is not like "Name: value" in line ${line} of the file ${file}` })
+      const names = new Set(Object.keys(own).map((name) => name.toLowerCase()))
+      const further = Object.entries(headers).filter(([name]) => !names.has(name.toLowerCase()))
+      return { ...entry, headers: { ...mapped(Object.fromEntries(further), (value) => text(value, place)), ...own } }
+    } catch (error) {
+      issues.push({ path: place, message: `cannot read ${file}: ${error instanceof Error ? error.message : error}` })
+      return entry
+    }
+  }
   const value = mapped(input, (given, option) =>
     option === 'mcpServers' && isObject(given)
       ? mapped(given, (entry, name) => server(entry, `${option}.${name}`))

@@ -31,6 +31,7 @@ const EXAMPLES: readonly (readonly [path: RegExp, example: string])[] = [
   [/^mcpServers\.[^.]+\.oauth(?:\.idp)?\.key$/, '{ "file": "key.pem", "alg": "ES256" }'],
   [/^mcpServers\.[^.]+\.oauth\.scopes$/, '["read", "write"]'],
   [/^mcpServers\.[^.]+\.oauth\.params$/, '{ "prompt": "consent" }'],
+  [/^mcpServers\.[^.]+\.oauth\.endpoints$/, '{ "token": "https://login.example.com/token" }'],
   [/^mcpServers\.[^.]+\.oauth\.exchange$/, '{ "audience": "https://mcp.example.com" }'],
   [/^mcpServers\.[^.]+\.oauth\.idp$/, '{ "issuer": "https://id.example.com", "clientId": "…" }'],
   [/^groups$/, '{ "team": { "servers": ["a", "b"] } }'],

@@ -165,6 +165,12 @@ export interface AddressEntry extends ServerOptions {
         }
     >
   >
+  /** File with further headers, one "Name: value" in each line. Lines that begin with # are comments. Headers of "headers" win. */
+  headersFile?: string
+  /** Whether to connect over IPv4 only, also for a sign-in: for networks that lose what is sent over IPv6. A proxy chooses by itself. */
+  ipv4?: boolean
+  /** Interval in milliseconds at which the bridge pings a legacy server in a session without calls, so that nobody on the way ends the session. Default: no pings. */
+  ping?: number
   /** PEM file with the CA certificates to trust for this server, instead of the public ones. For its sign-in, the bridge trusts both. */
   ca?: string
   /** PEM file with the certificate that the bridge shows this server (mutual TLS). Requires "key". */
@@ -175,9 +181,9 @@ export interface AddressEntry extends ServerOptions {
   oauth?:
     | false
     | {
-        /** How the bridge obtains tokens: a person signs in (code), with the credentials of the client (client_credentials), from a file (token), with an assertion in a file (jwt-bearer), in exchange for the token of the caller (token-exchange), or with an assertion of the identity provider about the caller (id-jag). */
-        grant?: 'code' | 'client_credentials' | 'token' | 'jwt-bearer' | 'token-exchange' | 'id-jag'
-        /** Whose tokens the bridge sends: those of the calling principal, or those of one account for everybody. Default: "principal" for the grants "code", "token-exchange" and "id-jag", "service" for the others. */
+        /** How the bridge obtains tokens: a person signs in with a browser of this machine (code) or of any device (device), with the credentials of the client (client_credentials), from a file (token), with an assertion in a file (jwt-bearer), in exchange for the token of the caller (token-exchange), or with an assertion of the identity provider about the caller (id-jag). */
+        grant?: 'code' | 'device' | 'client_credentials' | 'token' | 'jwt-bearer' | 'token-exchange' | 'id-jag'
+        /** Whose tokens the bridge sends: those of the calling principal, or those of one account for everybody. Default: "principal" for the grants "code", "device", "token-exchange" and "id-jag", "service" for the others. */
         account?: 'principal' | 'service'
         /** OAuth client id. Default: the bridge registers a client. */
         clientId?: string
@@ -202,6 +208,19 @@ export interface AddressEntry extends ServerOptions {
         issuer?: string
         /** Address of the authorization server metadata, if it is not at a well-known address. */
         authServerMetadataUrl?: string
+        /** Endpoints of an authorization server that publishes no metadata. The bridge then asks for no metadata, also not for those of the server, and requires "clientId". An http:// address is for servers on this machine. */
+        endpoints?: {
+          /** The token endpoint. */
+          token: string
+          /** The authorization endpoint. Required for the grant "code". */
+          authorization?: string
+          /** The device authorization endpoint. Required for the grant "device". */
+          device?: string
+        }
+        /** Which token the bridge shows the server: the access token, or the ID token, for servers that verify who calls by that. It then also requests the scope "openid". */
+        bearer?: 'access_token' | 'id_token'
+        /** Address to which the browser goes after a sign-in on this machine. Nothing is added to it. Default: a page of the bridge. */
+        successUrl?: string
         /** Value of the resource parameter; false leaves it out. Default: the resource in the metadata of the server. */
         resource?: string | false
         /** PKCE: "require" refuses an authorization server that does not announce S256, "assume" uses S256 without the announcement. */

@@ -164,6 +164,8 @@ export interface FaultOptions {
   signInFor?: AccountRefusal | undefined
   /** Where a person signs in. Only this person may see it, so it is not in the message. */
   signInUrl?: string | undefined
+  /** What they have to enter there. It is as secret. */
+  signInCode?: string | undefined
   /**
    * More for the operator, in one line: the server's own text with its refusal, or what is wrong with a token. The message has
    * the part that callers may see.
@@ -192,11 +194,12 @@ export class Fault extends Error {
   readonly refused: CredentialRefusal | undefined
   readonly signInFor: AccountRefusal | undefined
   readonly signInUrl: string | undefined
+  readonly signInCode: string | undefined
   readonly said: string | undefined
   readonly #status: number | undefined
 
   constructor(fault: FaultName, message: string, options: FaultOptions = {}) {
-    const { cause, data = {}, retryAfter, status, refused, signInFor, signInUrl, said } = options
+    const { cause, data = {}, retryAfter, status, refused, signInFor, signInUrl, signInCode, said } = options
     const bounded = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
     super(bounded, cause === undefined ? undefined : { cause })
     this.fault = fault
@@ -205,6 +208,7 @@ export class Fault extends Error {
     this.refused = refused
     this.signInFor = signInFor
     this.signInUrl = signInUrl
+    this.signInCode = signInCode
     this.said = said
     this.#status = status
   }

@@ -163,6 +163,12 @@ export async function routeTo(
   return { addresses, proxy: isHere ? undefined : proxy }
 }
 
+/** The IPv4 addresses of a host. Rejects as the system's resolver does. */
+export async function ipv4Addresses(host: string): Promise<readonly string[]> {
+  const found = await lookup(host, { all: true, family: 4 })
+  return found.map(({ address }) => address)
+}
+
 async function system(host: string): Promise<readonly string[]> {
   const found = await lookup(host, { all: true, verbatim: true })
   return found.map(({ address }) => address)

@@ -7,6 +7,9 @@ import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
  */
 export const ONE_AFTER_THE_OTHER = { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: 2_000 }
 
+/** The same, over IPv4 only. */
+export const IPV4_ONLY = { family: 4, autoSelectFamily: false }
+
 /** Sets the same time for the connections that packages make in this process, for example to Redis. */
 export function waitForEachAddress(): void {
   setDefaultAutoSelectFamilyAttemptTimeout(ONE_AFTER_THE_OTHER.autoSelectFamilyAttemptTimeout)

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import type { buildConnector } from 'undici'
 import { connectorOf, targetOf } from './connect.js'
-import { ONE_AFTER_THE_OTHER } from './families.js'
+import { IPV4_ONLY, ONE_AFTER_THE_OTHER } from './families.js'
 import type { Pem } from './pem-files.js'
 import { connectTo, type HttpProxy, openTunnel, type ProxyOf } from './proxy.js'
 
@@ -17,6 +17,8 @@ export interface ReachOptions {
   pem?: (() => Pem) | undefined
   /** Milliseconds until a connection must be established. */
   timeout?: number | undefined
+  /** Connect over IPv4 only. A proxy chooses by itself. */
+  ipv4?: boolean | undefined
 }
 
 /** How the connections to a server are made. */
@@ -42,10 +44,10 @@ interface Via {
  * How a server is reached: over TLS through a tunnel. Without TLS the proxy gets the requests themselves, because most
  * proxies open tunnels only to port 443.
  */
-export function reachOf(url: URL, { proxyOf, pem, socketPath, timeout }: ReachOptions): ServerReach {
+export function reachOf(url: URL, { proxyOf, pem, socketPath, timeout, ipv4 }: ReachOptions): ServerReach {
   if (socketPath !== undefined) return { connect: serverConnector({ socketPath, pem, timeout }) }
   const proxy = proxyOf(url)
-  if (!proxy) return { connect: serverConnector({ pem, timeout: timeout ?? DIRECT }) }
+  if (!proxy) return { connect: serverConnector({ pem, timeout: timeout ?? DIRECT, ipv4 }) }
   if (url.protocol === 'https:') return { connect: serverConnector({ proxy, pem, timeout }) }
   const { origin, authorization } = proxy
   return {
@@ -55,7 +57,7 @@ export function reachOf(url: URL, { proxyOf, pem, socketPath, timeout }: ReachOp
 }
 
 /** How to connect to one server. */
-export interface ServerConnectOptions extends Pick<ReachOptions, 'pem' | 'socketPath' | 'timeout'> {
+export interface ServerConnectOptions extends Pick<ReachOptions, 'pem' | 'socketPath' | 'timeout' | 'ipv4'> {
   proxy?: HttpProxy | undefined
   /** Further options of TLS. */
   tls?: TlsOptions
@@ -73,6 +75,7 @@ export function serverConnector({
   pem = () => NONE,
   socketPath,
   timeout,
+  ipv4 = false,
   tls,
 }: ServerConnectOptions): buildConnector.connector {
   let made: { from: Pem; connect: buildConnector.connector } | undefined
@@ -83,7 +86,8 @@ export function serverConnector({
       const { buildConnector } = (await import('undici')).default
       const path = socketPath === undefined ? {} : { socketPath }
       const limit = timeout === undefined ? {} : { timeout }
-      made = { from, connect: buildConnector({ ...ONE_AFTER_THE_OTHER, ...tls, ...from, ...path, ...limit }) }
+      const families = ipv4 ? IPV4_ONLY : ONE_AFTER_THE_OTHER
+      made = { from, connect: buildConnector({ ...families, ...tls, ...from, ...path, ...limit }) }
     }
     const { connect } = made
     if (socketPath !== undefined) return connected(connect, target).catch((error) => throwOf(socketPath, error))

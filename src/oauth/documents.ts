@@ -35,6 +35,7 @@ export const issuerMetadata = z.object({
   token_endpoint: optionalAddress,
   registration_endpoint: optionalAddress,
   revocation_endpoint: optionalAddress,
+  device_authorization_endpoint: optionalAddress,
   introspection_endpoint: optionalAddress,
   jwks_uri: optionalAddress,
   /** AD FS: the `iss` of its access tokens. */
@@ -43,6 +44,7 @@ export const issuerMetadata = z.object({
   token_endpoint_auth_methods_supported: texts,
   introspection_endpoint_auth_methods_supported: texts,
   grant_types_supported: texts,
+  id_token_signing_alg_values_supported: texts,
   scopes_supported: texts,
   authorization_response_iss_parameter_supported: flag,
   client_id_metadata_document_supported: flag,
@@ -55,6 +57,7 @@ export const ENDPOINTS = [
   'token_endpoint',
   'registration_endpoint',
   'revocation_endpoint',
+  'device_authorization_endpoint',
 ] as const satisfies readonly (keyof IssuerMetadata)[]
 
 /** Members of OAuth documents whose values are addresses, also of those that the bridge does not use. */

@@ -30,7 +30,7 @@ export interface SignInPartsOptions {
    * Shows an address to a person if no browser can be started. It is secret: never log it. Returns whether there is a
    * place for it.
    */
-  show(address: string): boolean
+  show(address: string, code?: string): boolean
   /** Called once with the reason why tokens are not written to disk. */
   onDegraded(why: string): void
 }

@@ -14,6 +14,7 @@ export interface ReachSettings {
   allow?: readonly string[] | undefined
   issuer?: string | undefined
   authServerMetadataUrl?: string | undefined
+  endpoints?: Readonly<Record<string, string | undefined>> | undefined
 }
 
 /** Replaces parts of the network, for tests or by the operator. */
@@ -35,8 +36,10 @@ export type Reach = Pick<
  * machine and plain HTTP are allowed only if the server itself is on this machine.
  */
 export function reachOf(url: string, settings: ReachSettings, network: Network = {}): Reach {
-  const { allow = [], issuer, authServerMetadataUrl } = settings
-  const hosts = [url, issuer, authServerMetadataUrl].flatMap((one) => (one === undefined ? [] : [hostOf(one)]))
+  const { allow = [], issuer, authServerMetadataUrl, endpoints = {} } = settings
+  const hosts = [url, issuer, authServerMetadataUrl, ...Object.values(endpoints)].flatMap((one) =>
+    one === undefined ? [] : [hostOf(one)],
+  )
   return foundReach(url, { allowed: [...allow, ...hosts], allowLoopback: true }, network)
 }
 

@@ -5,6 +5,9 @@ const MAX_SCOPES = 100
 /** The scope for a refresh token (OpenID Connect Core, 11). */
 const OFFLINE = 'offline_access'
 
+/** The scope for an ID token (OpenID Connect Core, 3.1.2.1). */
+export const OPENID = 'openid'
+
 /** The scopes in a text, each once, in order. Invalid ones are left out. */
 export function readScopes(text: string): readonly string[] {
   return union(text.split(/\s+/))

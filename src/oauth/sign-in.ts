@@ -22,7 +22,7 @@ import { EMPTY, edit, objectIn, type Payload, parseObject, raw, value } from '..
 import { printable } from '../texts/printable.js'
 import type { Signal } from '../time/hang-up.js'
 import { isOfPlaceholder, listenToPlaceholder, placeholderResult } from './placeholder.js'
-import { canOpenUrl, SigningTunnel, signedIn } from './signing-tunnel.js'
+import { canOpenUrl, questionFor, SigningTunnel, signedIn } from './signing-tunnel.js'
 
 export interface SignInOptions {
   /** The server's name, for people. */
@@ -224,9 +224,10 @@ export class SignIn {
   }
 
   /** Asks the client to open the sign-in page. Undefined if the client cannot. */
-  #question(call: Call, { signInUrl, message }: Fault): Final | undefined {
+  #question(call: Call, fault: Fault): Final | undefined {
+    const { signInUrl } = fault
     if (signInUrl === undefined || call.answers || !methodTraits(call.method).asks) return undefined
-    const params = { mode: 'url', message, url: signInUrl }
+    const params = questionFor(fault, signInUrl)
     if (!canOpenUrl(parseObject(call.caller.capabilities))) return undefined
     this.#hasAsked = true
     const inputRequests = JSON.stringify({ [QUESTION]: { method: 'elicitation/create', params } })

@@ -16,6 +16,7 @@ import type {
 } from '../protocol/upstream.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import { type Payload, parseObject } from '../rpc/splice.js'
+import { printable } from '../texts/printable.js'
 import type { Signal } from '../time/hang-up.js'
 
 const URL_QUESTION = parseObject('{"mode":"url"}')
@@ -86,9 +87,9 @@ export class SigningTunnel implements Tunnel {
   #byUrl(error: unknown): unknown {
     const opens = this.revision !== undefined && traits[this.revision].elicitationModes
     if (!opens || !needsSignIn(error) || error.signInUrl === undefined) return error
-    const { message, signInUrl: url } = error
+    const { message } = error
     if (!canOpenUrl(this.#capabilities)) return error
-    const elicitations = [{ mode: 'url', elicitationId: randomId(), url, message }]
+    const elicitations = [{ elicitationId: randomId(), ...questionFor(error, error.signInUrl) }]
     return new Fault('signInByUrl', message, { data: { elicitations } })
   }
 
@@ -115,6 +116,18 @@ export class SigningTunnel implements Tunnel {
   get closed(): Promise<number | undefined> | undefined {
     return this.#tunnel.closed
   }
+}
+
+/** Most characters of a code that a person enters. */
+const MAX_CODE = 100
+
+/** The question that leads a person to the address of a sign-in. */
+export function questionFor(
+  { message, signInCode }: Fault,
+  url: string,
+): { mode: 'url'; url: string; message: string } {
+  const code = signInCode === undefined ? '' : `. Enter the code ${printable(signInCode, MAX_CODE)} there`
+  return { mode: 'url', url, message: message + code }
 }
 
 /** Runs `work`, and again after each sign-in that it requires, while `mayRepeat` allows it. Rejects with a Fault. */

@@ -61,6 +61,8 @@ export interface ServerOptions extends ServerBounds {
   accounts?: AccountsByPrincipal | undefined
   /** The answer to `roots/list`: the client's, none, or these URIs. */
   roots: 'ask' | 'off' | readonly string[]
+  /** Milliseconds between pings in a legacy session without calls; undefined for none. */
+  ping?: number | undefined
   /** The bridge's own Implementation as JSON, used if a client gives none. */
   clientInfo: Json
   log: ServerLog

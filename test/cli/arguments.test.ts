@@ -21,6 +21,8 @@ const VALUES: Partial<Record<FlagName, string>> = {
   'callback-port': '8765',
   'oauth-param': 'a=b',
   'sign-in-wait': '1000',
+  ping: '30000',
+  timeout: 'call=1000',
 }
 const given = (name: FlagName) =>
   flagOf(name)?.value === undefined ? [`--${name}`] : [`--${name}`, VALUES[name] ?? 'x']

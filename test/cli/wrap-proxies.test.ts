@@ -11,6 +11,7 @@ import { planInWords } from '../../src/cli/wrap/words.js'
 import { readJson } from '../../src/formats/document.js'
 import { editableJson } from '../../src/formats/edit.js'
 import { bridgeCommand } from '../support/cli.js'
+import { temporaryFile } from '../support/folder.js'
 import { startSdkV1 } from '../support/sdk-v1.js'
 
 const LAUNCHER = { command: '/usr/bin/node', args: ['/opt/main.js'] }
@@ -71,13 +72,41 @@ t.test('recognizes mcp-remote, however it is started', async (t) => {
 })
 
 t.test('replaces mcp-remote, and translates its flags', async (t) => {
+  const headers = temporaryFile(t, 'headers', 'X-A: 1')
   const cases: [given: string, flags: string[]][] = [
     ['', []],
     ['3334', ['--callback-port=3334']],
     ['--transport http-first', []],
     ['--transport sse-first', []],
     ['--transport http-only', []],
-    ['--allow-http --enable-proxy --keep-alive --ping-interval 20 --ipv4 --protocol auto --host 127.0.0.1', []],
+    ['--allow-http --enable-proxy --protocol auto --host 127.0.0.1 --body-timeout 0', []],
+    ['--keep-alive', ['--ping=30000']],
+    ['--keep-alive --ping-interval 20', ['--ping=30000', '--ping=20000']],
+    ['--ping-interval 0.1', ['--ping=1000']],
+    ['--ping-interval x', []],
+    ['--ipv4', ['--ipv4']],
+    ['--headers-timeout 600', ['--timeout=call=600000']],
+    ['--headers-timeout 0', ['--timeout=call=3600000']],
+    ['--ignore-tool rm* --ignore-tool x', ['--deny-tool=[Rr][Mm]*', '--deny-tool=[Xx]']],
+    [`--header-file ${headers}`, [`--header-file=${headers}`]],
+    ['--use-id-token', ['--use-id-token']],
+    ['--device-code', ['--device-code']],
+    [
+      '--client-metadata-url https://c.example/x 3334',
+      ['--client-metadata-url=https://c.example/x', '--redirect-uri=http://localhost:3334/oauth/callback'],
+    ],
+    ['--auth-success-url https://a.example/done', ['--success-url=https://a.example/done']],
+    ['--static-oauth-client-metadata {"client_name":"Me"}', ['--client-name=Me']],
+    [
+      '--client-credentials --token-endpoint https://a.example/t --static-oauth-client-info {"client_id":"me","client_secret":"${S}"}',
+      [
+        '--client-credentials',
+        '--token-endpoint=https://a.example/t',
+        '--client-id=me',
+        '--client-secret=env:S',
+        '--resource=false',
+      ],
+    ],
     ['--protocol legacy', ['--era=legacy']],
     ['--debug', ['--log-level=debug']],
     ['--silent', ['--log-level=silent']],
@@ -149,15 +178,8 @@ t.test('keeps headers of mcp-remote, but not in arguments', async (t) => {
 
 t.test('leaves entries with untranslatable flags unchanged, with the flag and the reason', async (t) => {
   const cases: [args: string[], why: RegExp][] = [
-    [
-      ['--header-file', '/h'],
-      /^mcp-bridge has no flag for --header-file of mcp-remote: write its headers with --header$/,
-    ],
-    [['--use-id-token'], /has no flag for --use-id-token of mcp-remote: the bridge sends access tokens/],
-    [['--body-timeout', '0'], /--body-timeout of mcp-remote: .*own timeouts/],
-    [['--device-code'], /--device-code .*mcp-bridge login/],
-    [['--ignore-tool', 'x'], /--ignore-tool of mcp-remote: with --together it becomes "tools.deny"/],
-    [['--client-credentials'], /--client-credentials of mcp-remote: with --together it becomes "oauth.grant"/],
+    [['--connect-timeout', '30'], /^mcp-bridge has no flag for --connect-timeout of mcp-remote: .*5 s/],
+    [['--disable-cookies'], /--disable-cookies of mcp-remote: the bridge sends the cookies of a session back/],
     [['--unheard-of'], /^mcp-bridge does not know the flag --unheard-of of mcp-remote$/],
     [['--header'], /^the flag --header of mcp-remote has no value$/],
     [['--header', 'secret'], /^its header is not like "Name: value"$/],

@@ -1,7 +1,9 @@
 /** Hosts with several addresses, some of which cannot be reached. */
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import {
+  type AddressInfo,
   connect,
   getDefaultAutoSelectFamilyAttemptTimeout,
   type LookupFunction,
@@ -10,6 +12,7 @@ import {
 } from 'node:net'
 import { execPath, platform } from 'node:process'
 import t, { type Test } from 'tap'
+import { ipv4Addresses } from '../../src/net/connect.js'
 import { waitForEachAddress } from '../../src/net/families.js'
 import { reachOf, serverConnector } from '../../src/net/server-connect.js'
 import { causeOf, whatOf } from '../../src/upstream/transport/causes.js'
@@ -117,4 +120,36 @@ t.test('packages wait for each address, too', (t) => {
   waitForEachAddress()
   t.equal(getDefaultAutoSelectFamilyAttemptTimeout(), 2_000)
   t.end()
+})
+
+t.test('a server that is reached over IPv4 only is not tried over IPv6', async (t) => {
+  const server = createServer((_request, response) => response.writeHead(404).end())
+  const isBound = await new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(false)).listen(0, '::1', () => resolve(true))
+  })
+  t.teardown(() => server.close())
+  const asked: unknown[] = []
+  const six = isBound ? (server.address() as AddressInfo).port : 0
+  const lookup: LookupFunction = (_host, { all, family }, done) => {
+    asked.push(family)
+    const found = [
+      { address: '::1', family: 6 },
+      { address: '127.0.0.1', family: 4 },
+    ]
+    const fit = found.filter((one) => family !== 4 || one.family === 4)
+    if (all) done(null, fit)
+    else done(null, fit[0]?.address ?? '', fit[0]?.family)
+  }
+  const target = { hostname: 'both.example', host: 'both.example', protocol: 'http:', port: String(six) }
+  const dial = (ipv4: boolean) =>
+    new Promise<string>((resolve) => {
+      serverConnector({ ipv4, timeout: 5_000, tls: { lookup } })(target, (error, socket) => {
+        resolve(error ? String((error as NodeJS.ErrnoException).code) : String(socket?.remoteAddress))
+        socket?.destroy()
+      })
+    })
+  if (isBound) t.equal(await dial(false), '::1')
+  t.equal(await dial(true), 'ECONNREFUSED', 'the port is open over IPv6 alone')
+  t.equal(asked.at(-1), 4)
+  t.same(await ipv4Addresses('localhost'), ['127.0.0.1'], 'the same for a sign-in')
 })

@@ -36,6 +36,8 @@ export interface OidcOptions {
   exchanges?: boolean
   /** Whether proofs of a key need a nonce. */
   nonces?: boolean
+  /** Whether people may sign in on any device (RFC 8628); they may by default. */
+  devices?: boolean
   /** Shows a page with a form before it takes anybody for signed in. The page submits it by itself, with JavaScript. */
   page?: boolean
 }
@@ -225,7 +227,8 @@ function configuration(options: OidcOptions): object {
     clients: [{ ...RESOURCE_SERVER, redirect_uris: [], response_types: [], grant_types: [] }, ...clients],
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }] },
     cookies: { keys: [randomBytes(16).toString('hex')] },
-    claims: { openid: ['sub'] },
+    claims: { openid: ['sub', 'email'] },
+    conformIdTokenClaims: false,
     scopes: ['openid', 'offline_access', ...(options.registersScopes === false ? [] : scopes.split(' '))],
     clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'],
     enabledJWA: { clientAuthSigningAlgValues: ['ES256', 'RS256'] },
@@ -235,6 +238,7 @@ function configuration(options: OidcOptions): object {
       revocation: { enabled: true, allowedPolicy: () => true },
       introspection: { enabled: true, allowedPolicy: () => true },
       clientCredentials: { enabled: true },
+      deviceFlow: { enabled: options.devices ?? true },
       userinfo: { enabled: false },
       dPoP: { enabled: true, nonceSecret: randomBytes(32), requireNonce: () => options.nonces ?? false },
       clientIdMetadataDocument: { enabled: Object.keys(documents).length > 0, ack: 'draft-02' },
@@ -254,7 +258,10 @@ function configuration(options: OidcOptions): object {
       const found = documents[String(url)]
       return Promise.resolve(new Response(JSON.stringify(found ?? {}), { status: found ? 200 : 404 }))
     },
-    findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    findAccount: (_context: unknown, id: string) => ({
+      accountId: id,
+      claims: () => ({ sub: id, email: `${id}@example.com` }),
+    }),
     interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
     issueRefreshToken: () => options.refreshTokens ?? true,
     rotateRefreshToken: true,

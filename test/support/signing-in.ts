@@ -68,6 +68,8 @@ export interface Signing {
   visits: Promise<Visit>[]
   /** Addresses that were shown, because no browser could be opened. */
   shown: string[]
+  /** Codes that were shown with them. */
+  codes: (string | undefined)[]
   logged: string[]
   /** A 401, as a request of a client that has been refused. */
   unauthorized(sent?: string, challenge?: string): Promise<string>
@@ -102,6 +104,7 @@ export function signingIn(t: Test, options: SigningOptions): Signing {
   const store = options.store ?? new FileStore({ folder })
   const visits: Promise<Visit>[] = []
   const shown: string[] = []
+  const codes: (string | undefined)[] = []
   const logged: string[] = []
   const log = (fields: object, message: string) => logged.push(JSON.stringify([fields, message]))
   const common = { server: 'stock', settings: { grant: 'code' as const, ...settings }, store, now }
@@ -119,8 +122,9 @@ export function signingIn(t: Test, options: SigningOptions): Signing {
         going.catch(() => {})
         return true
       },
-      show: (address) => {
+      show: (address, code) => {
         if (options.terminal ?? true) shown.push(address)
+        codes.push(code)
         return options.terminal ?? true
       },
     },
@@ -141,6 +145,7 @@ export function signingIn(t: Test, options: SigningOptions): Signing {
     folder,
     visits,
     shown,
+    codes,
     logged,
     unauthorized: (sent, challenge = server.challenge()) => refused(401, challenge, sent),
     forbidden: (sent, scope) => refused(403, server.challenge(`, error="insufficient_scope", scope="${scope}"`), sent),

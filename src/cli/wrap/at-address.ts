@@ -65,13 +65,20 @@ function headerFrom(name: string, variable: string): string {
 }
 
 function flagsFor({ flag, path, value }: ProxyOption, proxy: string): string[] {
-  const found = Object.entries(FLAGS).find(([, row]: [string, Flag]) => row.option === `mcpServers.<name>.${path}`)
+  const [of, key] = /^(timeouts)\.(.*)$/.exec(path)?.slice(1) ?? [path]
+  const found = Object.entries(FLAGS).find(
+    ([, row]: [string, Flag]) =>
+      row.option === `mcpServers.<name>.${of}` && (row.value !== undefined || (row.to ?? true) === value),
+  )
   if (!found)
     throw new Unfit(
       `mcp-bridge has no flag for ${flag} of ${proxy}: with --together it becomes "${path}" in a configuration`,
     )
-  const [name] = found
+  const [name, row]: [string, Flag] = found
   if (path === 'oauth.clientSecret') return [`--${name}=env:${REFERENCE.exec(String(value))?.[1] ?? SECRET}`]
+  if (key !== undefined) return [`--${name}=${key}=${value}`]
+  if (row.value === undefined) return [`--${name}`]
+  if (Array.isArray(value)) return value.map((one) => `--${name}=${one}`)
   if (isObject(value)) return Object.entries(value).map(([key, one]) => `--${name}=${key}=${one}`)
   return [`--${name}=${value}`]
 }

@@ -88,7 +88,8 @@ export function remoteIn(words: readonly string[]): Remote | undefined {
   const all = [...meanings, ...further(positional).map((meaning) => ({ ...meaning, flag: 'the callback port' }))]
   const url = address ?? lastOf(all, 'url') ?? ''
   if (!ADDRESS.test(url)) throw new Unfit(`${name} has no address that begins with https:// or http://`)
-  const options = [...all.flatMap(({ option, flag }) => (option ? [{ flag, ...option }] : [])), ...redirectIn(all)]
+  const given = all.flatMap(({ option, flag }) => (option ? [{ flag, ...option }] : []))
+  const options = [...given, ...redirectIn(all), ...resourceIn(given)]
   return {
     proxy: name,
     url,
@@ -132,6 +133,7 @@ function redirectIn(all: readonly FlagMeaning[]): ProxyOption[] {
   const port = lastOf(all, 'port')
   const host = lastOf(all, 'host') ?? 'localhost'
   const paths = all.flatMap(({ option }) => (option ? [option.path] : []))
+  // Nothing comes back to this machine.
   if (paths.includes('oauth.grant')) return []
   const isRegistered = paths.includes('oauth.clientId') || paths.includes('oauth.clientMetadataUrl')
   if (!/^(?:localhost|127\.0\.0\.1|\[::1\])$/.test(host))
@@ -144,6 +146,13 @@ function redirectIn(all: readonly FlagMeaning[]): ProxyOption[] {
   return isRegistered
     ? [{ flag, path: 'oauth.redirectUri', value: uri }]
     : [{ flag, path: 'oauth.callbackPort', value: port }]
+}
+
+/** Without metadata, mcp-remote names only a resource that is given. */
+function resourceIn(given: readonly ProxyOption[]): ProxyOption[] {
+  const endpoint = given.find(({ path }) => path === 'oauth.endpoints.token')
+  if (!endpoint || given.some(({ path }) => path === 'oauth.resource')) return []
+  return [{ flag: endpoint.flag, path: 'oauth.resource', value: false }]
 }
 
 function lastOf<K extends keyof FlagMeaning>(all: readonly FlagMeaning[], key: K): FlagMeaning[K] | undefined {

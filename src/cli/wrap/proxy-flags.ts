@@ -24,6 +24,9 @@ export interface ProxyFlag {
   means: readonly FlagMeaning[] | string | ((...values: string[]) => readonly FlagMeaning[])
 }
 
+/** Milliseconds between the pings of mcp-remote. */
+const PING = 30_000
+const HOUR = 3_600_000
 const BY_ITSELF: ProxyFlag = { means: [] }
 const option = (path: string, value: unknown): FlagMeaning[] => [{ option: { path, value } }]
 const without = (means: string, values = 0): ProxyFlag => ({ values, means })
@@ -35,9 +38,9 @@ export const MCP_REMOTE: Readonly<Record<string, ProxyFlag>> = {
   '--protocol': { values: 1, means: (mode) => (mode === 'legacy' ? option('era', 'legacy') : []) },
   '--allow-http': BY_ITSELF,
   '--enable-proxy': BY_ITSELF,
-  '--keep-alive': BY_ITSELF,
-  '--ping-interval': { values: 1, means: [] },
-  '--ipv4': BY_ITSELF,
+  '--keep-alive': { means: option('ping', PING) },
+  '--ping-interval': { values: 1, means: (seconds = '') => pingOf(seconds) },
+  '--ipv4': { means: option('ipv4', true) },
   '--debug': { means: [{ logLevel: 'debug' }] },
   '--silent': { means: [{ logLevel: 'silent' }] },
   '--host': { values: 1, means: (host = '') => [{ host }] },
@@ -51,15 +54,16 @@ export const MCP_REMOTE: Readonly<Record<string, ProxyFlag>> = {
   '--client-metadata-url': { values: 1, means: (url = '') => option('oauth.clientMetadataUrl', url) },
   '--client-credentials': { means: option('oauth.grant', 'client_credentials') },
   '--ignore-tool': { values: 1, means: (pattern = '') => option('tools.deny', [anyCase(pattern)]) },
-  '--header-file': without('write its headers with --header', 1),
-  '--connect-timeout': without(`the bridge has its own timeouts; ${REMOVE}`, 1),
-  '--headers-timeout': without(`the bridge has its own timeouts; ${REMOVE}`, 1),
-  '--body-timeout': without(`the bridge has its own timeouts; ${REMOVE}`, 1),
-  '--auth-success-url': without(`the bridge has its own page; ${REMOVE}`, 1),
+  '--header-file': { values: 1, means: (file = '') => option('headersFile', file) },
+  '--connect-timeout': without(`the bridge waits 5 s for a connection; ${REMOVE}`, 1),
+  '--headers-timeout': { values: 1, means: (seconds = '') => callTimeOf(seconds) },
+  // A stream without messages stays open, and is opened again.
+  '--body-timeout': { values: 1, means: [] },
+  '--auth-success-url': { values: 1, means: (url = '') => option('oauth.successUrl', url) },
   '--disable-cookies': without('the bridge sends the cookies of a session back'),
-  '--device-code': without('sign in beforehand with mcp-bridge login, and remove it from the entry'),
-  '--token-endpoint': without('the authorization server names it', 1),
-  '--use-id-token': without('the bridge sends access tokens'),
+  '--device-code': { means: option('oauth.grant', 'device') },
+  '--token-endpoint': { values: 1, means: (url = '') => option('oauth.endpoints.token', url.trim()) },
+  '--use-id-token': { means: option('oauth.bearer', 'id_token') },
 }
 
 /** Only those for servers with an address. */
@@ -103,6 +107,19 @@ function parameterOf(line: string): FlagMeaning[] {
   const at = line.indexOf('=')
   if (at < 1) throw new Unfit('its --authorize-param is not like name=value')
   return option('oauth.params', { [line.slice(0, at).trim()]: line.slice(at + 1) })
+}
+
+/** mcp-remote ignores a value that is no time. */
+function pingOf(seconds: string): FlagMeaning[] {
+  const number = Number(seconds)
+  return number > 0 ? option('ping', Math.min(Math.max(Math.round(number * 1_000), 1_000), HOUR)) : []
+}
+
+/** Milliseconds without a sign of life after which a call fails. In mcp-remote, 0 is no limit. */
+function callTimeOf(seconds: string): FlagMeaning[] {
+  const number = seconds.trim() === '' ? Number.NaN : Number(seconds)
+  if (!(number >= 0)) return []
+  return option('timeouts.call', number === 0 ? HOUR : Math.round(number * 1_000))
 }
 
 /** Milliseconds for which a request waits for a sign-in. The sign-in continues after that. */

@@ -136,6 +136,26 @@ const httpServer = z.looseObject({
     ),
   headers: z.record(z.string(), z.string()).default({}).describe('Headers of every request to the server.'),
   forward,
+  headersFile: text
+    .optional()
+    .describe(
+      'File with further headers, one "Name: value" in each line. Lines that begin with # are comments. Headers of "headers" win.',
+    ),
+  ipv4: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether to connect over IPv4 only, also for a sign-in: for networks that lose what is sent over IPv6. A proxy chooses by itself.',
+    ),
+  ping: z
+    .number()
+    .int()
+    .min(1_000)
+    .max(3_600_000)
+    .optional()
+    .describe(
+      'Interval in milliseconds at which the bridge pings a legacy server in a session without calls, so that nobody on the way ends the session. Default: no pings.',
+    ),
   ca: text
     .optional()
     .describe(

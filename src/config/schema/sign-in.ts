@@ -59,16 +59,16 @@ const idp = z
 export const oauthOfServer = z
   .strictObject({
     grant: z
-      .enum(['code', 'client_credentials', 'token', 'jwt-bearer', 'token-exchange', 'id-jag'])
+      .enum(['code', 'device', 'client_credentials', 'token', 'jwt-bearer', 'token-exchange', 'id-jag'])
       .default('code')
       .describe(
-        'How the bridge obtains tokens: a person signs in (code), with the credentials of the client (client_credentials), from a file (token), with an assertion in a file (jwt-bearer), in exchange for the token of the caller (token-exchange), or with an assertion of the identity provider about the caller (id-jag).',
+        'How the bridge obtains tokens: a person signs in with a browser of this machine (code) or of any device (device), with the credentials of the client (client_credentials), from a file (token), with an assertion in a file (jwt-bearer), in exchange for the token of the caller (token-exchange), or with an assertion of the identity provider about the caller (id-jag).',
       ),
     account: z
       .enum(['principal', 'service'])
       .optional()
       .describe(
-        'Whose tokens the bridge sends: those of the calling principal, or those of one account for everybody. Default: "principal" for the grants "code", "token-exchange" and "id-jag", "service" for the others.',
+        'Whose tokens the bridge sends: those of the calling principal, or those of one account for everybody. Default: "principal" for the grants "code", "device", "token-exchange" and "id-jag", "service" for the others.',
       ),
     clientId: text.optional().describe('OAuth client id. Default: the bridge registers a client.'),
     ...credentials,
@@ -82,6 +82,31 @@ export const oauthOfServer = z
     authServerMetadataUrl: webAddress('https://')
       .optional()
       .describe('Address of the authorization server metadata, if it is not at a well-known address.'),
+    endpoints: z
+      .strictObject({
+        token: webAddress('http:// or https://').describe('The token endpoint.'),
+        authorization: webAddress('http:// or https://')
+          .optional()
+          .describe('The authorization endpoint. Required for the grant "code".'),
+        device: webAddress('http:// or https://')
+          .optional()
+          .describe('The device authorization endpoint. Required for the grant "device".'),
+      })
+      .optional()
+      .describe(
+        'Endpoints of an authorization server that publishes no metadata. The bridge then asks for no metadata, also not for those of the server, and requires "clientId". An http:// address is for servers on this machine.',
+      ),
+    bearer: z
+      .enum(['access_token', 'id_token'])
+      .default('access_token')
+      .describe(
+        'Which token the bridge shows the server: the access token, or the ID token, for servers that verify who calls by that. It then also requests the scope "openid".',
+      ),
+    successUrl: webAddress('http:// or https://')
+      .optional()
+      .describe(
+        'Address to which the browser goes after a sign-in on this machine. Nothing is added to it. Default: a page of the bridge.',
+      ),
     resource: z
       .union([text, z.literal(false)])
       .optional()

@@ -15,14 +15,14 @@ import { endingOf } from '../ending.js'
 import { sameIssuer } from '../issuer.js'
 import type { PageName } from '../person/pages.js'
 import { quoted } from '../quoted.js'
-import { chooseScopes, includesAll } from '../scopes.js'
+import { chooseScopes, includesAll, OPENID, union } from '../scopes.js'
 import type { Holder, Token, TokenRecord } from '../store/record.js'
 import type { TokenStore } from '../store/store.js'
 import type { Found } from './discover.js'
 import { Nonce } from './nonce.js'
 import type { Obtainer, ObtainOptions, RecordPlace } from './obtain.js'
 import { PersonWait, type RunningFlow } from './person-wait.js'
-import { type ClientSettings, isRenewable } from './settings.js'
+import { asksPerson, type ClientSettings, isRenewable } from './settings.js'
 import { type AccountStatus, statusOf } from './status.js'
 
 /** The account, and what it needs. */
@@ -60,9 +60,11 @@ interface Known {
 }
 
 /** The key of an account's record: equal in all processes with equal settings. */
-export function accountKey({ endpoint, account }: Holder, { resource, params = {} }: ClientSettings): string {
+export function accountKey({ endpoint, account }: Holder, { resource, params = {}, bearer }: ClientSettings): string {
   const sorted = Object.entries(params).sort(([one], [other]) => (one < other ? -1 : 1))
-  return sha256(JSON.stringify([endpoint, account, resource ?? null, sorted])).toString('hex')
+  return sha256(
+    JSON.stringify([endpoint, account, resource ?? null, sorted, ...(bearer === 'id_token' ? [bearer] : [])]),
+  ).toString('hex')
 }
 
 /** The tokens of one account. Safe to use from several processes at once. */
@@ -254,7 +256,7 @@ export class TokenAccount {
 
   /** Whether tokens are obtained without a person. */
   get #isMachine(): boolean {
-    return this.#options.settings.grant !== 'code'
+    return !asksPerson(this.#options.settings)
   }
 
   async #load(): Promise<Known> {
@@ -383,8 +385,9 @@ export class TokenAccount {
   #scopes(found: Found, wanted: Wanted, record: TokenRecord | undefined, stepUp: boolean): readonly string[] {
     const asked = record?.asked
     const before = asked && sameIssuer(asked.issuer, found.server.issuer) ? asked.scopes : undefined
-    return chooseScopes({
-      configured: this.#options.settings.scopes,
+    const { scopes: configured, bearer } = this.#options.settings
+    const scopes = chooseScopes({
+      configured,
       challenged: wanted.scopes,
       supported: found.scopes,
       // A client that acts for itself needs no refresh token: it requests another access token.
@@ -392,6 +395,7 @@ export class TokenAccount {
       before,
       stepUp,
     })
+    return bearer === 'id_token' ? union(scopes, [OPENID]) : scopes
   }
 
   #startFlow(

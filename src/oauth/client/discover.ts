@@ -50,6 +50,17 @@ const LEGACY_HEADERS = { 'mcp-protocol-version': '2025-03-26' }
 /** Rejects with a Fault if no authorization server is found, or none that may be used. */
 export async function discover(question: DiscoveryQuestion): Promise<Found> {
   const { url, settings, issuers, reach, fresh, wanted } = question
+  const { endpoints } = settings
+  if (endpoints) {
+    const { resource = canonicalResource(url) } = settings
+    const server = configuredServer({ ...settings, endpoints })
+    return {
+      resource: resource === false ? undefined : resource,
+      server,
+      scopes: undefined,
+      dpop: wanted?.dpop === true,
+    }
+  }
   const metadata = await resourceMetadataOf(question)
   if (!metadata) return withoutMetadata(question)
   if (!covers(metadata.resource, url))
@@ -135,18 +146,41 @@ export async function ownServer(url: string, reach: Reach): Promise<Pick<Found, 
   return found ? { server: found } : { server: defaultEndpoints(origin), guessed: true }
 }
 
+/** An authorization server whose endpoints are configured. Its issuer is the origin of the token endpoint, if it is not configured. */
+export function configuredServer({ issuer, endpoints }: ConfiguredServer): IssuerMetadata {
+  const { token, authorization, device } = endpoints
+  return {
+    ...BARE,
+    issuer: issuer ?? new URL(token).origin,
+    token_endpoint: token,
+    authorization_endpoint: authorization,
+    device_authorization_endpoint: device,
+    id_token_signing_alg_values_supported: ['RS256', 'ES256', 'PS256', 'EdDSA'],
+  }
+}
+
+interface ConfiguredServer extends Pick<ClientSettings, 'issuer'> {
+  endpoints: NonNullable<ClientSettings['endpoints']>
+}
+
+/** The metadata of an authorization server that publishes none. Everybody who has written it has to use PKCE. */
+const BARE = {
+  code_challenge_methods_supported: ['S256'],
+  token_endpoint_auth_methods_supported: undefined,
+  grant_types_supported: undefined,
+  id_token_signing_alg_values_supported: undefined,
+  scopes_supported: undefined,
+  authorization_response_iss_parameter_supported: undefined,
+  client_id_metadata_document_supported: undefined,
+} satisfies Partial<IssuerMetadata>
+
 /** The default endpoints of MCP 2025-03-26, for servers without metadata. Clients of that revision must use PKCE. */
 function defaultEndpoints(origin: string): IssuerMetadata {
   return {
+    ...BARE,
     issuer: origin,
     authorization_endpoint: `${origin}/authorize`,
     token_endpoint: `${origin}/token`,
     registration_endpoint: `${origin}/register`,
-    code_challenge_methods_supported: ['S256'],
-    token_endpoint_auth_methods_supported: undefined,
-    grant_types_supported: undefined,
-    scopes_supported: undefined,
-    authorization_response_iss_parameter_supported: undefined,
-    client_id_metadata_document_supported: undefined,
   }
 }

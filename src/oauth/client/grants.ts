@@ -5,10 +5,15 @@ import {
   authorizationCodeGrantRequest,
   type ClientAuth,
   customFetch,
+  type DeviceAuthorizationResponse,
   type DPoPRequestOptions,
+  deviceAuthorizationRequest,
+  deviceCodeGrantRequest,
   genericTokenEndpointRequest,
+  getValidatedIdTokenClaims,
   isDPoPNonceError,
   type Client as LibraryClient,
+  processDeviceAuthorizationResponse,
   processGenericTokenEndpointResponse,
   processRevocationResponse,
   ResponseBodyError,
@@ -26,14 +31,14 @@ import type { Client, ProofKey, Token, TokenRecord } from '../store/record.js'
 import { clientAuthOf, dependsOnEncoding } from './client-auth.js'
 import { proverOf } from './proof-key.js'
 import { regular } from './regular.js'
-import type { ClientCredentials } from './settings.js'
+import type { ClientCredentials, ClientSettings } from './settings.js'
 
 /** The parties to a request: issuer, client and resource. */
 export interface GrantContext {
   server: IssuerMetadata
   client: Client
   resource: string | undefined
-  settings: ClientCredentials
+  settings: ClientCredentials & Pick<ClientSettings, 'bearer'>
   /** The option that has the settings. */
   option?: string | undefined
   /** The key to bind the token to. */
@@ -78,6 +83,9 @@ export class GrantRefused extends Error {
   }
 }
 
+/** The answer has no ID token, and the server is to be shown one. */
+class NoIdToken extends Fault {}
+
 /** The authorization server refused the sign-in, in its response to the browser. */
 export class AuthorizationRefused extends GrantRefused {
   override name = 'AuthorizationRefused'
@@ -121,13 +129,44 @@ export async function refresh(context: GrantContext, before: Token): Promise<Gra
   const parameters = withResource(context, { refresh_token: old })
   const { token, ...rest } = await granted(context, before, (server, client, auth, options) =>
     genericTokenEndpointRequest(server, client, auth, 'refresh_token', parameters, options),
-  )
+  ).catch((error: unknown) => {
+    // Not every authorization server renews ID tokens. A person can sign in again.
+    throw error instanceof NoIdToken ? new GrantRefused('no_id_token', { cause: error }) : error
+  })
   return { ...rest, token: { ...token, refresh: token.refresh ?? old } }
 }
 
 /** Requests a token for the client itself. */
 export function clientCredentials(context: GrantContext, asked: readonly string[]): Promise<Granted> {
   return grantedBy('client_credentials', context, {}, asked)
+}
+
+/** Asks for the codes of a sign-in on any device (RFC 8628, 3.1). Rejects with a GrantRefused or a Fault. */
+export async function requestDeviceCode(
+  context: GrantContext,
+  asked: readonly string[],
+): Promise<DeviceAuthorizationResponse> {
+  const { client, settings, server } = context
+  try {
+    const auth = await clientAuthOf(client, settings)
+    const parameters = withResource(context, asked.length > 0 ? { scope: asked.join(' ') } : {})
+    const [library, known] = [serverOf(context), { client_id: client.id }]
+    const response = await deviceAuthorizationRequest(library, known, auth, parameters, requestOptions(context))
+    return await processDeviceAuthorizationResponse(library, known, response)
+  } catch (error) {
+    throw refusalOf(error, server)
+  }
+}
+
+/** Asks whether the person has signed in (RFC 8628, 3.4). Rejects with a GrantRefused while they have not. */
+export function redeemDeviceCode(context: GrantContext, code: string, asked: readonly string[]): Promise<Granted> {
+  // Scopes were sent with the first request.
+  return granted(context, { asked, granted: asked }, (server, client, auth, options) =>
+    deviceCodeGrantRequest(server, client, auth, code, {
+      ...options,
+      additionalParameters: withResource(context, {}),
+    }),
+  )
 }
 
 /** Revokes a token (RFC 7009). Rejects unless the issuer confirms it. */
@@ -206,7 +245,8 @@ async function request(context: GrantContext, expected: Expected, client: Client
   } catch (error) {
     throw refusalOf(error, server)
   }
-  const { access_token: access, expires_in: seconds, refresh_token, scope, token_type } = answer
+  const { refresh_token, scope, token_type } = answer
+  const { text: access, ends } = bearerIn(answer, context, began)
   const kind = answer['issued_token_type']
   if (issued && kind !== undefined && !issued.includes(String(kind)))
     throw new Fault('authFailed', `${nameOf(server)} answered with a token of another kind than it was asked for`)
@@ -219,13 +259,33 @@ async function request(context: GrantContext, expected: Expected, client: Client
     ...(resource !== undefined && { resource }),
     access,
     type: isBound ? ('dpop' as const) : ('bearer' as const),
-    ...(seconds !== undefined && { expires: began + Math.round(Math.min(seconds, 10 ** 9) * 1_000) }),
+    ...(ends !== undefined && { expires: ends }),
     ...(refresh_token !== undefined && { refresh: refresh_token }),
     asked: [...asked],
     granted: [...(scope === undefined ? granted : readScopes(scope))],
     since: began,
   }
   return { token, client, ...(isBound && { key: context.key }) }
+}
+
+/** The token for the server, and when it ends, in milliseconds since 1970. */
+function bearerIn(
+  answer: TokenEndpointResponse,
+  { settings, server }: GrantContext,
+  began: number,
+): { text: string; ends: number | undefined } {
+  const { access_token, expires_in: seconds, id_token } = answer
+  if (settings.bearer !== 'id_token') {
+    const ends = seconds === undefined ? undefined : began + Math.round(Math.min(seconds, 10 ** 9) * 1_000)
+    return { text: access_token, ends }
+  }
+  if (id_token === undefined)
+    throw new NoIdToken(
+      'authFailed',
+      `${nameOf(server)} gave no ID token: the scope "openid" may have to be allowed there`,
+    )
+  const { exp } = getValidatedIdTokenClaims(answer) ?? {}
+  return { text: id_token, ends: exp === undefined ? undefined : exp * 1_000 }
 }
 
 /** A thrown error as a GrantRefused or a Fault. It keeps only the code of what the authorization server wrote. */
@@ -246,7 +306,7 @@ function withResource({ resource }: GrantContext, parameters: Record<string, str
   return resource === undefined ? parameters : { ...parameters, resource }
 }
 
-function requestOptions({ server, reach, beforeAsking }: GrantContext) {
+function requestOptions({ server, reach, beforeAsking, settings }: GrantContext) {
   return {
     // Plain HTTP was checked when the metadata was read, and is checked again when connecting.
     [allowInsecureRequests]: true,
@@ -255,7 +315,10 @@ function requestOptions({ server, reach, beforeAsking }: GrantContext) {
       { method, headers, body }: { method: string; headers: object; body?: unknown },
     ) => {
       await beforeAsking?.()
-      return regular(...(await post(url, method, headers, String(body ?? ''), server, reach)))
+      return regular(
+        ...(await post(url, method, headers, String(body ?? ''), server, reach)),
+        settings.bearer === 'id_token',
+      )
     },
   }
 }

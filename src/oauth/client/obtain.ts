@@ -7,7 +7,8 @@ import type { IssuerMetadata } from '../documents.js'
 import { failed } from '../failure.js'
 import { sameIssuer } from '../issuer.js'
 import { Issuers } from '../issuers.js'
-import { Flow, type Person } from '../person/flow.js'
+import { DeviceFlow } from '../person/device-flow.js'
+import { Flow, type Person, type SignInFlow } from '../person/flow.js'
 import type { PageName } from '../person/pages.js'
 import { type FlowLog, Steps } from '../person/steps.js'
 import { quoted } from '../quoted.js'
@@ -15,11 +16,11 @@ import { type Network, type Reach, reachOf } from '../reach.js'
 import { renewInTurn } from '../store/in-turn.js'
 import type { Client, Holder, Pending, ProofKey, Token, TokenRecord } from '../store/record.js'
 import type { TokenStore } from '../store/store.js'
-import { discover, type Found, ownServer } from './discover.js'
+import { configuredServer, discover, type Found, ownServer } from './discover.js'
 import { type Granted, GrantRefused, keepGranted, refresh, revoke } from './grants.js'
 import { newProofKey, proofFor } from './proof-key.js'
 import { knownClient } from './register.js'
-import { type ClientSettings, isRenewable } from './settings.js'
+import { asksPerson, type ClientSettings, isRenewable } from './settings.js'
 import { obtainWithoutPerson } from './without-person.js'
 
 /** The server, and what is needed to sign in to it. */
@@ -132,11 +133,12 @@ export class Obtainer {
   }
 
   /** Starts the sign-in of a person. */
-  flow(place: RecordPlace, found: Found, asked: readonly string[], known: string | undefined, by: FlowBy): Flow {
+  flow(place: RecordPlace, found: Found, asked: readonly string[], known: string | undefined, by: FlowBy): SignInFlow {
     const { server, loginName, settings, person, log } = this.#options
     const { key, holder, store } = place
     const common = { server, loginName, settings, person, log, reach: this.#reach, now: this.#now }
-    return new Flow({ ...common, key, holder, store, found, asked, known, ...by })
+    const options = { ...common, key, holder, store, found, asked, known, ...by }
+    return settings.grant === 'device' ? new DeviceFlow(options) : new Flow(options)
   }
 
   /** The proof that a request with a bound token needs. */
@@ -202,7 +204,7 @@ export class Obtainer {
         delete now.token
         delete now.key
       }
-    if (this.#options.settings.grant !== 'code')
+    if (!asksPerson(this.#options.settings))
       return kept(await this.#obtain(server, token.resource, token.asked, shown, proof, beforeAsking))
     try {
       return kept(
@@ -238,7 +240,11 @@ export class Obtainer {
   /** Tokens are sent only to the issuer that gave them. Undefined if the configuration now names another. */
   async #serverOf({ issuer, resource }: Pick<Token, 'issuer' | 'resource'>): Promise<IssuerMetadata | undefined> {
     const { url, settings } = this.#options
-    const { authServerMetadataUrl: metadataUrl } = settings
+    const { authServerMetadataUrl: metadataUrl, endpoints } = settings
+    if (endpoints) {
+      const server = configuredServer({ ...settings, endpoints })
+      return sameIssuer(server.issuer, issuer) ? server : undefined
+    }
     const isOwn = resource === undefined && sameIssuer(issuer, new URL(url).origin) && settings.issuer === undefined
     if (isOwn && metadataUrl === undefined && settings.resource !== false)
       return (await ownServer(url, this.#reach)).server

@@ -2,7 +2,7 @@
 import { type AccountRefusal, Fault } from '../../fault/fault.js'
 import type { Signal } from '../../time/hang-up.js'
 import { within } from '../../time/time.js'
-import type { Flow } from '../person/flow.js'
+import type { SignInFlow } from '../person/flow.js'
 import { quoted } from '../quoted.js'
 import type { Token } from '../store/record.js'
 import type { ClientSettings } from './settings.js'
@@ -21,7 +21,7 @@ const WAIT = 40_000
 const FOR_SERVERS = 5_000
 
 export interface RunningFlow {
-  flow: Flow
+  flow: SignInFlow
   token: Promise<Token>
   /** A waiting request was told where to sign in, because no browser could be started. */
   isInformed: boolean
@@ -38,7 +38,7 @@ export class PersonWait {
   }
 
   /** Starts the sign-in that `make` creates, or reminds the person of the one in progress. */
-  start(insist: boolean, make: (signal: AbortSignal) => Flow): RunningFlow {
+  start(insist: boolean, make: (signal: AbortSignal) => SignInFlow): RunningFlow {
     if (this.running) {
       this.running.flow.remind(insist)
       return this.running
@@ -97,6 +97,7 @@ export class PersonWait {
     return new Fault(flow ? 'signInPending' : 'signInRequired', this.signInFirst, {
       signInFor: refusal,
       signInUrl: flow?.address,
+      signInCode: flow?.code,
     })
   }
 
@@ -105,11 +106,11 @@ export class PersonWait {
     return `Sign in to ${quoted(server)} first: mcp-bridge login ${loginName}`
   }
 
-  #stillWaiting({ address, isShown }: Flow): Fault {
+  #stillWaiting({ address, isShown, code }: SignInFlow): Fault {
     const message = isShown
       ? this.signInFirst
       : `Sign in to ${quoted(this.#options.server)} in the browser window that was opened, then try again`
-    return new Fault('signInPending', message, { signInUrl: address })
+    return new Fault('signInPending', message, { signInUrl: address, signInCode: code })
   }
 
   /** Ends the sign-in in this process. Other processes may continue it. */

@@ -54,8 +54,8 @@ export function knownClient(
 export interface RegistrationRequest {
   server: IssuerMetadata
   settings: ClientSettings
-  /** On this machine, with the host `localhost`, or on the page of the bridge. */
-  redirectUri: string
+  /** On this machine, with the host `localhost`, or on the page of the bridge. Undefined for a sign-in on any device. */
+  redirectUri: string | undefined
   /** The address has to be exactly this one. */
   isFixed?: boolean
   scopes: readonly string[]
@@ -63,6 +63,8 @@ export interface RegistrationRequest {
   now?: number
 }
 
+/** The grant of sign-ins on any device (RFC 8628, 3.4). */
+const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 const TIME_LIMIT = 10_000
 /** Methods that a registered client can use, best first. A public client needs no secret. */
 const METHODS = ['none', 'client_secret_basic', 'client_secret_post'] as const satisfies readonly Method[]
@@ -76,7 +78,7 @@ const CODE = /^[\w.:-]{1,64}$/
  */
 export async function register(request: RegistrationRequest): Promise<Client> {
   const { redirectUri, isFixed = false, server, scopes } = request
-  const byAddress = isFixed ? redirectUri : redirectUri.replace('//localhost:', '//127.0.0.1:')
+  const byAddress = isFixed ? redirectUri : redirectUri?.replace('//localhost:', '//127.0.0.1:')
   const variants = [
     request,
     ...(byAddress === redirectUri ? [] : [{ ...request, redirectUri: byAddress }]),
@@ -105,12 +107,12 @@ async function registerOnce(request: RegistrationRequest): Promise<Client | stri
   const renews = server.grant_types_supported?.includes('refresh_token') ?? true
   const body = {
     client_name: settings.clientName ?? 'MCP Bridge',
-    redirect_uris: [redirectUri],
-    grant_types: ['authorization_code', ...(renews ? ['refresh_token'] : [])],
-    response_types: ['code'],
+    redirect_uris: redirectUri === undefined ? [] : [redirectUri],
+    grant_types: [redirectUri === undefined ? DEVICE_CODE : 'authorization_code', ...(renews ? ['refresh_token'] : [])],
+    response_types: redirectUri === undefined ? [] : ['code'],
     token_endpoint_auth_method: asked,
     // OpenID Connect Registration, 2: plain HTTP on a loopback address is for native applications.
-    application_type: redirectUri.startsWith('https:') ? 'web' : 'native',
+    application_type: redirectUri?.startsWith('https:') ? 'web' : 'native',
     ...(scopes.length > 0 && { scope: scopes.join(' ') }),
   }
   const { status, bytes } = await guardedRequest(server.registration_endpoint ?? '', {
@@ -144,7 +146,7 @@ async function registerOnce(request: RegistrationRequest): Promise<Client | stri
     id: data.client_id,
     ...(secret !== undefined && method !== 'none' && { secret }),
     method,
-    redirectUri,
+    ...(redirectUri !== undefined && { redirectUri }),
     since: now,
   }
 }

@@ -4,7 +4,7 @@ import type { ReachSettings } from '../reach.js'
 import type { TokenRecord } from '../store/record.js'
 
 /** How tokens are obtained. */
-type GrantName = 'code' | 'client_credentials' | 'token' | 'jwt-bearer' | 'token-exchange' | 'id-jag'
+type GrantName = 'code' | 'device' | 'client_credentials' | 'token' | 'jwt-bearer' | 'token-exchange' | 'id-jag'
 
 /** How the bridge says who it is to an authorization server. */
 export interface ClientCredentials {
@@ -44,6 +44,12 @@ export interface ClientSettings extends ReachSettings, ClientCredentials {
   resource?: string | false | undefined
   /** `require`: the issuer must announce S256. It is sent in any case. */
   pkce?: 'require' | 'assume' | undefined
+  /** The endpoints of an authorization server without metadata. */
+  endpoints?: { token: string; authorization?: string | undefined; device?: string | undefined } | undefined
+  /** The token that the server is shown. */
+  bearer?: 'access_token' | 'id_token' | undefined
+  /** The address to which the browser goes after a sign-in. */
+  successUrl?: string | undefined
   scopes?: readonly string[] | undefined
   /** Further parameters of the authorization request. */
   params?: Readonly<Record<string, string>> | undefined
@@ -60,9 +66,15 @@ export interface ClientSettings extends ReachSettings, ClientCredentials {
   wait?: number | undefined
 }
 
+/** Whether a person signs in for tokens. */
+export function asksPerson({ grant }: Pick<ClientSettings, 'grant'>): boolean {
+  return grant === 'code' || grant === 'device'
+}
+
 /** Whether another token can be obtained from a record without a person. */
-export function isRenewable({ token, client }: TokenRecord, { grant, clientId }: ClientSettings): boolean {
-  if (grant !== 'code') return token !== undefined
+export function isRenewable({ token, client }: TokenRecord, settings: ClientSettings): boolean {
+  const { clientId } = settings
+  if (!asksPerson(settings)) return token !== undefined
   if (token?.refresh === undefined || !client || !sameIssuer(client.issuer, token.issuer)) return false
   return client.how !== 'configured' || client.id === clientId
 }

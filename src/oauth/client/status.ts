@@ -21,18 +21,21 @@ export interface AccountStatus {
 }
 
 /** The state of the account of a record. */
-export function statusOf({ endpoint, account, token, client, pending }: TokenRecord, now: number): AccountStatus {
+export function statusOf(
+  { endpoint, account, token, client, pending, device }: TokenRecord,
+  now: number,
+): AccountStatus {
   const renewable = token?.refresh !== undefined
   return {
     endpoint,
     account,
-    issuer: token?.issuer ?? pending?.issuer,
+    issuer: token?.issuer ?? (pending ?? device)?.issuer,
     resource: token?.resource,
     scopes: token?.granted ?? [],
     client: client?.how,
     expires: token?.expires,
     signedIn: token !== undefined && (renewable || token.expires === undefined || token.expires > now),
     renewable,
-    pending: pending !== undefined && pending.claimed === undefined,
+    pending: (pending !== undefined && pending.claimed === undefined) || (device !== undefined && device.until > now),
   }
 }

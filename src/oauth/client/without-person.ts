@@ -60,6 +60,7 @@ export async function obtainWithoutPerson(request: MachineRequest): Promise<Gran
     }
     case 'client_credentials':
     case 'code':
+    case 'device':
     case 'token':
       return orRefused(`${what} refused a token for the bridge`, () => clientCredentials(request, asked))
   }

@@ -16,7 +16,7 @@ import type { PageName } from './pages.js'
 export interface CallbackPortOptions {
   /** The key of the account's record: identifies the account to siblings, and chooses the port. */
   key: string
-  settings: Pick<ClientSettings, 'redirectUri' | 'callbackPort'>
+  settings: Pick<ClientSettings, 'redirectUri' | 'callbackPort' | 'successUrl'>
   now: () => number
   /** Handles a redirect. Resolves to the page for the browser. */
   onAnswer(params: URLSearchParams): Promise<PageName>
@@ -87,7 +87,8 @@ export class CallbackPort {
   async #try(port: number, pending: Pending | undefined): Promise<boolean | undefined> {
     const { settings, now, onAnswer } = this.#options
     const path = settings.redirectUri === undefined ? '/callback' : new URL(settings.redirectUri).pathname
-    this.#listener = await listen({ port, path, name: this.#name, onAnswer })
+    const { successUrl } = settings
+    this.#listener = await listen({ port, path, name: this.#name, onAnswer, successUrl })
     if (this.#listener) return true
     if (this.#siblingUntil > now()) return false
     const holder = await holderOf(port, this.#name)

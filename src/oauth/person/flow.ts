@@ -19,8 +19,30 @@ import { LIFETIME, Steps, type StepsOptions } from './steps.js'
 /** How to ask a person. */
 export interface Person {
   open: OpenBrowser
-  /** Shows an address to a person whose browser is on another machine. Returns whether there is a place for that. */
-  show(address: string): boolean
+  /**
+   * Shows an address to a person whose browser is on another machine, with the code to enter or compare there. Returns whether
+   * there is a place for that.
+   */
+  show(address: string, code?: string): boolean
+}
+
+/** A sign-in in progress. */
+export interface SignInFlow {
+  readonly asked: readonly string[]
+  /** The address of the sign-in page, once known. */
+  readonly address: string | undefined
+  /** The code that has to be entered there. */
+  readonly code?: string | undefined
+  /** No browser could be started, so the address was shown. */
+  readonly isShown: boolean
+  /** Resolves when the address was shown. */
+  readonly shown: Promise<void>
+  /** Another request waits for the sign-in. `insist`: a command, which shows the page again. */
+  remind(insist?: boolean): void
+  /** Resolves to the token, whichever process obtains it. Rejects with a Fault if the sign-in fails. */
+  run(): Promise<Token>
+  /** Handles a pasted response. Resolves to its page; undefined if it is not a response. */
+  paste(text: string): Promise<PageName | undefined>
 }
 
 /** The sign-in, and what it needs. */
@@ -42,7 +64,7 @@ const INTERVAL = 250
 const REDEEMED_WITHIN = 30_000
 
 /** The sign-in. */
-export class Flow {
+export class Flow implements SignInFlow {
   readonly asked: readonly string[]
   readonly #options: FlowOptions
   readonly #steps: Steps
@@ -54,7 +76,6 @@ export class Flow {
   #address: string | undefined
   #isShown = false
   #onShown: () => void = () => {}
-  /** Resolves when the address was shown, because no browser could be started. */
   readonly shown = new Promise<void>((resolve) => {
     this.#onShown = resolve
   })
@@ -75,24 +96,20 @@ export class Flow {
     this.#insists = options.insist
   }
 
-  /** The address of the sign-in page, once known. */
   get address(): string | undefined {
     return this.#address
   }
 
-  /** No browser could be started, so the address was shown. */
   get isShown(): boolean {
     return this.#isShown
   }
 
-  /** Another request waits for the sign-in. */
   remind(insist = false): void {
     this.#reminded = this.#options.now()
     if (insist) this.#insists = true
     this.#wake()
   }
 
-  /** Resolves to the token, whichever process obtains it. Rejects with a Fault if the sign-in fails. */
   async run(): Promise<Token> {
     const { store, key, signal } = this.#options
     try {
@@ -113,7 +130,6 @@ export class Flow {
     }
   }
 
-  /** Handles a pasted response. Resolves to its page; undefined if it is not a response. */
   async paste(text: string): Promise<PageName | undefined> {
     const params = readPasted(text)
     return params && this.#answer(params)

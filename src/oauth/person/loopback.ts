@@ -15,6 +15,8 @@ export interface LoopbackOptions {
   name: string
   /** Handles a redirect. Resolves to the page for the browser. */
   onAnswer(params: URLSearchParams): Promise<PageName>
+  /** Where the browser goes after a sign-in; by default it gets a page. */
+  successUrl?: string | undefined
 }
 
 /** A running listener. */
@@ -107,7 +109,7 @@ function ask(host: string, port: number, name: string): Promise<PortHolder> {
 
 function answer(request: IncomingMessage, response: ServerResponse, options: LoopbackOptions): void {
   const { method, url = '', headers } = request
-  const { port, path, name, onAnswer } = options
+  const { port, path, name, onAnswer, successUrl } = options
   // Requests with another Host are refused: a web page may have caused them by DNS rebinding.
   const hosts = [`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`]
   const [asked, query] = split(url)
@@ -116,7 +118,11 @@ function answer(request: IncomingMessage, response: ServerResponse, options: Loo
   if (method !== 'GET') return end(response, 405)
   if (asked === SIBLING_PATH) return end(response, 200, name)
   onAnswer(new URLSearchParams(query)).then(
-    (shown) => show(response, shown),
+    (shown) => {
+      if (shown === 'signedIn' && successUrl !== undefined)
+        response.writeHead(303, { ...PAGE_HEADERS, location: successUrl }).end()
+      else show(response, shown)
+    },
     () => show(response, 'failed'),
   )
 }

@@ -16,7 +16,7 @@ import { sameIssuer } from '../issuer.js'
 import { quoted } from '../quoted.js'
 import type { Reach } from '../reach.js'
 import { includesAll } from '../scopes.js'
-import { type Client, ENDINGS, type Holder, type Pending } from '../store/record.js'
+import { type Client, ENDINGS, type Holder, type Pending, type TokenRecord } from '../store/record.js'
 import type { TokenStore } from '../store/store.js'
 import {
   type Authorization,
@@ -58,6 +58,15 @@ export const LIFETIME = 600_000
 const CLIENT_FOR = 3_600_000
 /** Most authorizations of an account. */
 const RATE = { most: 3, within: 300_000 }
+
+/** What a record has of the end of a sign-in. */
+export function endedWith(
+  { message, retryAfter }: Fault,
+  fault: (typeof ENDINGS)[number],
+  since: number,
+): TokenRecord['ended'] {
+  return { fault, message: message.slice(0, 2_000), ...(retryAfter !== undefined && { retryAfter }), since }
+}
 
 /** The steps of one sign-in. */
 export class Steps {
@@ -176,13 +185,7 @@ export class Steps {
       delete record.pending
       const isForgotten = error instanceof GrantRefused && error.isOfClient && record.client?.how === 'registered'
       if (isForgotten && record.client?.id === pending?.client.id) delete record.client
-      const { message, retryAfter } = fault
-      record.ended = {
-        fault: ending,
-        message: message.slice(0, 2_000),
-        ...(retryAfter !== undefined && { retryAfter }),
-        since: now(),
-      }
+      record.ended = endedWith(fault, ending, now())
     })
     return fault
   }

@@ -62,6 +62,26 @@ const pending = z.strictObject({
   dpop: z.boolean().optional(),
 })
 
+/** A sign-in that a person may still finish on any device (RFC 8628). */
+const device = z.strictObject({
+  issuer: line(2_048),
+  resource: line(2_048).optional(),
+  client,
+  code: line(4_096),
+  /** What the person compares, or enters at `address`. */
+  userCode: line(256),
+  address: line(2_048),
+  /** The code has to be entered there. */
+  isEntered: z.boolean(),
+  asked: scopes,
+  began: moment,
+  until: moment,
+  /** Milliseconds between two questions to the issuer, and when the next one may be asked, by any process. */
+  every: moment,
+  next: moment,
+  dpop: z.boolean().optional(),
+})
+
 /** Faults that a sign-in can end with, for processes that wait. */
 export const ENDINGS = [
   'signInRefused',
@@ -81,6 +101,7 @@ export const recordSchema = z.strictObject({
   /** The key of the token, if that is of the type `dpop`. */
   key: proofKey.optional(),
   pending: pending.optional(),
+  device: device.optional(),
   /** A process is renewing the token. Others wait until then. */
   lease: z.strictObject({ owner: line(64), until: moment }).optional(),
   /** The scopes requested last, and the issuer. */
@@ -106,6 +127,7 @@ export type Client = z.infer<typeof client>
 export type Token = z.infer<typeof token>
 export type ProofKey = z.infer<typeof proofKey>
 export type Pending = z.infer<typeof pending>
+export type PendingDevice = z.infer<typeof device>
 
 /** The account of a record. */
 export interface Holder {

@@ -24,6 +24,7 @@ import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { AskedClients } from './asked-clients.js'
 import { Askers } from './askers.js'
+import { keepAlive } from './keep-alive.js'
 import { SessionPool } from './pool.js'
 import type { PoolKey } from './pool-entry.js'
 import { LegacySession, type SessionIdentity } from './session.js'
@@ -365,6 +366,7 @@ export class LegacySessions {
       })
       detection.amend(verdict, { revision: session.handshake.revision })
       detection.opened(peer)
+      keepAlive(peer, this.#options.ping)
       return session
     } catch (error) {
       if (this.#isClosed) throw error

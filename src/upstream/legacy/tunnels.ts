@@ -18,6 +18,7 @@ import type { ServerOptions } from '../options.js'
 import { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { answersIn } from './client-traces.js'
+import { keepAlive } from './keep-alive.js'
 import { DirectTunnel, type LeftSession, type TunnelOptions } from './tunnel.js'
 
 /** How a tunnel is opened. */
@@ -106,6 +107,7 @@ export class Tunnels {
     this.#peers.add(peer)
     const tunnel = DirectTunnel.goOn(peer, left, this.#optionsOf(peer, occupant, { fromHttp: true }))
     occupant.tunnel = tunnel
+    keepAlive(peer, this.#options.ping)
     this.#report('opened', occupant)
     return tunnel
   }
@@ -167,6 +169,7 @@ export class Tunnels {
       if (tunnel.revision !== undefined) {
         if (verdict.revision === undefined) detection.amend(verdict, { revision: tunnel.revision })
         detection.opened(peer)
+        keepAlive(peer, this.#options.ping)
         detection.worked(false)
         occupant.tunnel = tunnel
         this.#report('opened', occupant, peer)
