@@ -32,7 +32,7 @@ const FLAG_HABITS: Readonly<Record<string, Habit>> = {
     'p r',
     ['host'],
     (host) =>
-      `write --listen http://${hostOr(host)}:8080/mcp. The host of a sign-in is localhost, or part of "redirectUri"`,
+      `write --listen http://${hostOr(host)}:8080/mcp. The host of a sign-in is localhost, or part of --redirect-uri`,
   ),
   ...named('', ['bind', 'address', 'addr'], 'write --listen http://127.0.0.1:8080/mcp'),
   ...named('', ['p'], (port) => `write --listen http://127.0.0.1:${numberOr(port, '8080')}/mcp`),
@@ -81,6 +81,7 @@ const FLAG_HABITS: Readonly<Record<string, Habit>> = {
   ),
   ...named('s', ['sessiontimeout'], (ms) => inFile('timeouts', `{ "clientIdle": ${milliseconds(ms)} }`)),
   ...named('p', ['sessionidletimeout'], (ms) => inFile('timeouts', `{ "clientIdle": ${milliseconds(ms)} }`)),
+  ...named('p', ['gracefulshutdowntimeout'], (ms) => inFile('timeouts', `{ "drainTimeout": ${milliseconds(ms)} }`)),
   ...named('p', ['connectiontimeout'], (ms) => `write --timeout initialize=${milliseconds(ms)}`),
   ...named('p', ['requesttimeout'], (ms) => `write --timeout call=${milliseconds(ms)}`),
   ...named('p', ['keepalivetimeout'], inFile('timeouts', '{ "keepAlive": 15000 }')),
