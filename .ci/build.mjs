@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
-import { basename, dirname, join, resolve, sep } from 'node:path'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { cyclonedxEsbuildPlugin } from '@cyclonedx/cyclonedx-esbuild'
 import { build } from 'esbuild'
 import { bundlePage } from './page.mjs'
@@ -120,12 +120,42 @@ const ofNode = {
   },
 }
 
-/** Packages that are not used, because no route has a schema, a socket of WebSocket, or is called without a connection, and metrics are never pushed. */
+/** Files that make schemas, which a usual start does not need: loaded when one of their exports is first used by another file. */
+const SCHEMAS = /^(?:config[\\/](?:json-schema|schema[\\/].+)|oauth[\\/]store[\\/]record)\.ts$/
+const lateSchemas = {
+  name: 'late-schemas',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^\.{1,2}\// }, ({ path, importer, resolveDir, namespace }) => {
+      const file = relative('src', join(resolveDir, path.replace(/\.js$/, '.ts')))
+      const isLate = SCHEMAS.test(file) && !SCHEMAS.test(relative('src', importer))
+      return isLate && namespace === 'file' ? { path: file, namespace: 'late-schemas' } : undefined
+    })
+    onLoad({ filter: /./, namespace: 'late-schemas' }, async ({ path }) => {
+      const { metafile } = await build({
+        entryPoints: [join('src', path)],
+        format: 'esm',
+        write: false,
+        metafile: true,
+      })
+      const names = JSON.stringify(Object.values(metafile.outputs)[0].exports)
+      const getter = `{ enumerable: true, get: () => require(${JSON.stringify(`./${basename(path)}`)})[name] }`
+      return {
+        contents: `for (const name of ${names}) Object.defineProperty(exports, name, ${getter})`,
+        resolveDir: resolve('src', dirname(path)),
+      }
+    })
+  },
+}
+
+/**
+ * Packages that are not used, because no route has a schema, a socket of WebSocket, or is called without a connection, metrics are never
+ * pushed, and checks speak English.
+ */
 const unused = {
   name: 'unused',
   setup({ onResolve, onLoad }) {
     const filter =
-      /^(?:@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request|ws|\.\/lib\/pushgateway)$/
+      /^(?:@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request|ws|\.\/lib\/pushgateway|\.\.\/locales\/index\.cjs)$/
     onResolve({ filter }, ({ path }) => ({ path, namespace: 'unused' }))
     onLoad({ filter: /./, namespace: 'unused' }, () => ({ contents: '' }))
   },
@@ -137,7 +167,8 @@ const components = {
   setup({ onEnd }) {
     onEnd(({ metafile: { outputs } }) => {
       for (const { inputs } of Object.values(outputs))
-        for (const name of Object.keys(inputs)) if (/^(?:unused|grouped|of-node|late):/.test(name)) delete inputs[name]
+        for (const name of Object.keys(inputs))
+          if (/^(?:unused|grouped|of-node|late|late-schemas):/.test(name)) delete inputs[name]
     })
   },
 }
@@ -197,6 +228,7 @@ const { metafile } = await build({
   // Its main file asks for its parts in a way that cannot be bundled.
   alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
   plugins: [
+    lateSchemas,
     inGroups,
     lean,
     unused,

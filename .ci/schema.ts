@@ -4,6 +4,7 @@ import { configurationPages } from '../src/cli/configuration-page.js'
 import { settingsSchema } from '../src/config/json-schema.js'
 import { manifestJsonSchema } from '../src/discovery/manifest.js'
 import { chartSchema } from './chart-schema.js'
+import { defaultsModule } from './defaults.js'
 import { explanationsModule } from './explanations.js'
 import { fileOptionsModule } from './file-options.js'
 import { troubleshootingPages } from './troubleshooting.js'
@@ -16,4 +17,5 @@ for (const [name, text] of Object.entries(configurationPages()))
 for (const [path, text] of Object.entries(troubleshootingPages()))
   writeFileSync(new URL(`../docs/${path}`, import.meta.url), text)
 writeFileSync(new URL('../src/inspect/explanations.ts', import.meta.url), explanationsModule())
+writeFileSync(new URL('../src/config/defaults.ts', import.meta.url), defaultsModule())
 writeFileSync(new URL('../src/embed/file-options.ts', import.meta.url), fileOptionsModule())

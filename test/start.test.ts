@@ -62,7 +62,7 @@ t.test('only a bridge with --inspect reads the page of the inspector', { skip },
     [[], true],
     [['--inspect'], false],
   ] as const) {
-    const main = copied(t, 'main.js', 'bridge.cjs', 'http.cjs', 'metrics.cjs')
+    const main = copied(t, 'main.js', 'bridge.cjs', 'http.cjs', 'metrics.cjs', 'zod.cjs')
     const listen = ['--log-format', 'json', '--listen', 'http://127.0.0.1:0/mcp', ...flags]
     const { child, stderr } = startProgram(t, [...listen, '--', execPath, server, '{}'], {}, [execPath, main])
     await until(() => stderr().includes('"server_ready"') || child.exitCode !== null, 'a line, or the end')
@@ -71,7 +71,7 @@ t.test('only a bridge with --inspect reads the page of the inspector', { skip },
   }
 })
 
-t.test('searches tools with the program’s own file alone', { skip }, async (t) => {
+t.test('searches tools with the program’s own file and that of schemas', { skip }, async (t) => {
   const call = (id: number, name: string, args: object) => ({
     jsonrpc: '2.0',
     id,
@@ -84,7 +84,7 @@ t.test('searches tools with the program’s own file alone', { skip }, async (t)
   ]
   const one = { command: execPath, args: [server, '{}'] }
   const file = temporaryFile(t, 'mcp.json', { mcpServers: { one, two: one }, groups: { team: { search: true } } })
-  const main = copied(t, 'main.js', 'bridge.cjs')
+  const main = copied(t, 'main.js', 'bridge.cjs', 'zod.cjs')
   const args = ['--log-format', 'json', '--listen', 'stdio', '--config', file]
   const { child, stdout, stderr } = startProgram(t, args, {}, [execPath, main])
   for (const message of [INITIALIZE, ...search]) child.stdin.write(`${JSON.stringify(message)}\n`)

@@ -1,7 +1,7 @@
 /** Runs `mcp-bridge demo`: serves two built-in servers as a group, calls them as a modern client, and opens the inspector. */
 
 import { basename, relative } from 'node:path'
-import { isStdio } from '../config/schema/server.js'
+import { isStdio } from '../config/kinds.js'
 import { browserOf, type Settings } from '../config/settings.js'
 import { callDemo, paramsOf, requestOf, SAMPLE } from '../demo/client.js'
 import { browser } from '../oauth/person/browser.js'

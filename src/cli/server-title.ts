@@ -1,6 +1,6 @@
 /** A short name for the server of a command line: for people who choose among several bridges. */
 import { basename } from 'node:path'
-import { isStdio } from '../config/schema/server.js'
+import { isStdio } from '../config/kinds.js'
 import type { Settings } from '../config/settings.js'
 
 /** Parts of a path that say nothing. */

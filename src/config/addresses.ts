@@ -7,7 +7,7 @@ import { addressHint } from './address-hint.js'
 import { ConfigError } from './error.js'
 import { groupPaths } from './groups.js'
 import type { Settings } from './schema/schema.js'
-import { NEVER_ASKED, NO_ENCODING } from './schema/values.js'
+import { NEVER_ASKED, NO_ENCODING } from './served-path.js'
 
 export type Listen =
   | { kind: 'stdio' }

@@ -4,8 +4,9 @@ import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
 import { isLoopback, type Listen } from './addresses.js'
 import { directIssuers, hasSeveral, isOnBehalf, secretOf, usualAccount } from './derived.js'
 import type { Issue } from './error.js'
+import { isStdio } from './kinds.js'
 import type { Settings } from './schema/schema.js'
-import { isStdio, type ServerSettings } from './schema/server.js'
+import type { ServerSettings } from './schema/server.js'
 
 /** What "publicUrl" is, in messages. */
 export const ADDRESS = 'the address at which clients reach the bridge'

@@ -2,7 +2,8 @@
 
 import { parseUrl } from '../texts/parse-url.js'
 import type { Issue } from './error.js'
-import { isStdio, type ServerSettings } from './schema/server.js'
+import { isStdio } from './kinds.js'
+import type { ServerSettings } from './schema/server.js'
 
 /** Issues: equal names of two tools, and paths that bypass the choice. */
 export function chosen(name: string, own: ServerSettings): Issue[] {

@@ -3,8 +3,8 @@ import { FACADE, type Listen, parseListen, RESERVED, SIGN_IN, servedPaths, ssePa
 import { hasSignInPage } from './derived.js'
 import type { Issue } from './error.js'
 import { groupPaths } from './groups.js'
+import { isStdio } from './kinds.js'
 import type { Settings } from './schema/schema.js'
-import { isStdio } from './schema/server.js'
 
 const BRIDGE = 'the bridge itself'
 

@@ -8,9 +8,10 @@ import { isLocal } from './derived.js'
 import type { Issue } from './error.js'
 import { forwarding } from './forwarding.js'
 import { groupIssues, groupsOf } from './groups.js'
+import { isStdio } from './kinds.js'
 import { databaseOf, sameAccess } from './redis-address.js'
 import type { Settings } from './schema/schema.js'
-import { isStdio, type ServerSettings } from './schema/server.js'
+import type { ServerSettings } from './schema/server.js'
 
 const SECRET = 'a secret of 32 or more characters, the same for all replicas'
 

@@ -2,10 +2,12 @@
 
 import { withoutBrackets } from '../texts/parse-url.js'
 import { isLoopback, type Listen, parseListen } from './addresses.js'
+import { defaultsOfSignIn } from './defaults.js'
 import { forwardedTo } from './forwarding.js'
+import { isStdio } from './kinds.js'
 import type { Settings } from './schema/schema.js'
-import { isStdio, type ServerSettings } from './schema/server.js'
-import { type OAuthSettings, oauthOfServer } from './schema/sign-in.js'
+import type { ServerSettings } from './schema/server.js'
+import type { OAuthSettings } from './schema/sign-in.js'
 
 /**
  * How the bridge signs in to a server; undefined if it does not: for programs, for servers with a configured credential, and
@@ -20,7 +22,7 @@ export function signInOf(
   if (Object.keys(own.headers).some((name) => name.toLowerCase() === 'authorization')) return undefined
   // Callers bring their own credentials, as far as nothing else is configured.
   if (own.oauth === undefined && forwardedTo(own).length > 0) return undefined
-  const given = own.oauth ?? oauthOfServer.parse({}, { jitless: true })
+  const given = own.oauth ?? defaultsOfSignIn()
   const account = given.account ?? usualAccount(given)
   const isShared = own.session === 'shared' && hasSeveral(settings)
   // A session of several principals cannot send the tokens of one of them.

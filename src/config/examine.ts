@@ -4,8 +4,9 @@ import { inconsistencies } from './consistency.js'
 import { ConfigError, type Issue } from './error.js'
 import { type ConfigSources, expand, isExpanded, referenceIn } from './expand.js'
 import { withoutServers } from './groups.js'
+import { SERVER_KEYS } from './kinds.js'
 import { fileSchema, type Settings } from './schema/schema.js'
-import { SERVER_KEYS } from './schema/server.js'
+import { usualSettings } from './usual.js'
 import { isObject, valueUnder } from './value.js'
 import { meantBy } from './words.js'
 import { flatten } from './zod-issues.js'
@@ -27,10 +28,7 @@ export function examine(input: unknown, sources: ConfigSources): ExaminedConfig 
   const { clear, issues: unclear } = withClearEntries(config)
   const { value, issues: references, warnings } = expand(clear, sources, SERVER_KEYS)
   const found = [...unclear, ...references]
-  // Compiling code for each object of the schema takes longer than checking one configuration without it.
-  const result = fileSchema.safeParse(value, { jitless: true })
-  const invalid = (result.error?.issues ?? []).flatMap((issue) => flatten(issue, [], value))
-  const settings = result.data ?? parsed(without(value, invalid))
+  const { settings, invalid } = checked(value)
   // An unresolved reference is the only issue at its place.
   const further = [...invalid, ...addressIssues(settings)].filter(({ path }) => !found.some((one) => one.path === path))
   const all = [...shape, ...found, ...further.map((issue) => ({ ...issue, message: explained(issue, clear, value) }))]
@@ -53,6 +51,16 @@ function explained({ path, message }: Issue, written: Json, value: Json): string
   if (typeof read === 'string' && WITHOUT_BRACKETS.test(read) && !message.includes(': write '))
     return `${message}: write an IPv6 address in brackets, as in [fd00::1]`
   return message
+}
+
+/** Settings without what is invalid, and what is wrong with that. */
+function checked(value: Json): { settings: Settings; invalid: readonly Issue[] } {
+  const usual = usualSettings(value)
+  if (usual) return { settings: usual, invalid: [] }
+  // Compiling code for each object of the schema takes longer than checking one configuration without it.
+  const { data, error } = fileSchema.safeParse(value, { jitless: true })
+  const invalid = (error?.issues ?? []).flatMap((issue) => flatten(issue, [], value))
+  return { settings: data ?? parsed(without(value, invalid)), invalid }
 }
 
 function parsed(input: Json): Settings {

@@ -1,8 +1,9 @@
 /** Which headers of callers a server gets (`forward`), and what cannot be meant. */
 import { isOfConnection } from '../texts/headers.js'
 import type { Issue } from './error.js'
+import { isStdio } from './kinds.js'
 import type { Settings } from './schema/schema.js'
-import { isStdio, type ServerSettings } from './schema/server.js'
+import type { ServerSettings } from './schema/server.js'
 
 /** A header of callers that a server gets. Names are in lower case. */
 interface ForwardedHeader {

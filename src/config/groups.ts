@@ -1,7 +1,8 @@
 /** The groups of settings: servers, prefixes and paths, including the default group of several servers. */
 import { amongNames } from '../texts/nearest.js'
+import { defaultsOfGroup } from './defaults.js'
 import type { Issue } from './error.js'
-import { type GroupEntry, groupEntry } from './schema/groups.js'
+import type { GroupEntry } from './schema/groups.js'
 import type { Settings } from './schema/schema.js'
 import { isObject } from './value.js'
 
@@ -43,7 +44,7 @@ export function groupsOf(
   }
   // Each server would receive the credentials of callers for the others.
   if (servers.length < 2 || settings.auth?.passthrough) return new Map()
-  return new Map([[ALL, groupOf(ALL, groupEntry.parse({}, { jitless: true }), servers, true)]])
+  return new Map([[ALL, groupOf(ALL, defaultsOfGroup(), servers, true)]])
 }
 
 function groupOf(name: string, entry: GroupEntry, servers: readonly string[], isImplied: boolean): GroupSettings {

@@ -1,8 +1,8 @@
 /** Which programs are started when something of them is used, and not before. */
 import { isOnThisMachine, parseListen } from './addresses.js'
 import { groupsOf } from './groups.js'
+import { isStdio } from './kinds.js'
 import type { Settings } from './schema/schema.js'
-import { isStdio } from './schema/server.js'
 
 /** Programs of a group up to which all of them are started, by default. */
 const STARTED_TOGETHER = 5

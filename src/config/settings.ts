@@ -5,12 +5,14 @@ import { ConfigError, type Issue } from './error.js'
 import { type ExaminedConfig, examine } from './examine.js'
 import { type ConfigSources, isExpanded, refersElsewhere } from './expand.js'
 import { groupIssues } from './groups.js'
+import { knownKeys, SERVER_KEYS } from './kinds.js'
 import type { Settings } from './schema/schema.js'
-import { knownKeys, SERVER_KEYS, type ServerSettings } from './schema/server.js'
+import type { ServerSettings } from './schema/server.js'
 import { valueUnder } from './value.js'
 import { didYouMean, meantBy } from './words.js'
 
 export * from './addresses.js'
+export { OPTIONS } from './defaults.js'
 export {
   type Callers,
   directIssuers,
@@ -28,10 +30,12 @@ export { type ExaminedConfig, examine } from './examine.js'
 export type { ConfigSources } from './expand.js'
 export { forwardedTo } from './forwarding.js'
 export { ALL, type GroupSettings, groupPaths, groupsOf, withoutServers } from './groups.js'
+export { isStdio, SERVER_KEYS, transportOf } from './kinds.js'
 export { lazyServers } from './lazy.js'
-export { OPTIONS, type Settings } from './schema/schema.js'
-export { isStdio, NOT_READ_ONLY, SERVER_KEYS, type ServerSettings, transportOf } from './schema/server.js'
+export type { Settings } from './schema/schema.js'
+export type { ServerSettings } from './schema/server.js'
 export { problemWithPath } from './schema/values.js'
+export { NOT_READ_ONLY } from './server-words.js'
 export { meantBy } from './words.js'
 
 /** Checks a configuration and fills in the defaults. Throws a ConfigError that names every place. */

@@ -1,7 +1,13 @@
 /** Settings from the options that a program gives. */
 import process from 'node:process'
-import { fileSchema } from '../config/schema/schema.js'
-import { ConfigError, parseSettings, parseUpstream, problemWithPath, type Settings } from '../config/settings.js'
+import {
+  ConfigError,
+  OPTIONS,
+  parseSettings,
+  parseUpstream,
+  problemWithPath,
+  type Settings,
+} from '../config/settings.js'
 import { isObject } from '../config/value.js'
 import { didYouMean } from '../config/words.js'
 import { readNamed } from '../net/readable.js'
@@ -103,7 +109,7 @@ function forPrograms(options: CommonOptions): CommonOptions {
     .filter(([name]) => !IN_PROGRAMS.has(name))
     .map(([name]) => ({
       path: name,
-      message: name in fileSchema.shape ? ONLY_COMMAND : `is not an option${didYouMean(name, [...IN_PROGRAMS])}`,
+      message: OPTIONS.includes(name) ? ONLY_COMMAND : `is not an option${didYouMean(name, [...IN_PROGRAMS])}`,
     }))
   const { upstream, mcpServers, env } = options as Readonly<Record<string, unknown>>
   if (upstream === undefined && Object.keys(mcpServers ?? {}).length === 0)

@@ -37,6 +37,7 @@ const FILES: Readonly<Record<string, string>> = {
   'server/undici.cjs': 'undici.cjs',
   'server/cookies.cjs': 'cookies.cjs',
   'server/tracing.cjs': 'tracing.cjs',
+  'server/zod.cjs': 'zod.cjs',
   'server/LICENSES.txt': 'LICENSES.txt',
 }
 /** Options that stay in the configuration: others concern HTTP, or this machine. */

@@ -96,6 +96,3 @@ export const fileSchema = z.strictObject({
 })
 
 export type Settings = z.infer<typeof fileSchema>
-
-/** Names of all options of the bridge. */
-export const OPTIONS: readonly string[] = Object.keys(fileSchema.shape)

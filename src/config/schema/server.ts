@@ -1,24 +1,11 @@
 /** Options of one server: the entries of `mcpServers`. */
 import * as z from 'zod'
+import { NOT_READ_ONLY, TRANSPORTS } from '../server-words.js'
 import { choice } from './choice.js'
 import { forward } from './forward.js'
 import { oauthOfServer } from './sign-in.js'
 import { timeoutsOfServer } from './timeouts.js'
 import { milliseconds, scope, servedPath, text, unscoped, webAddress } from './values.js'
-
-/** Other programs' names for the transports. */
-const TRANSPORTS: Readonly<Record<string, 'stdio' | 'http' | 'sse'>> = {
-  stdio: 'stdio',
-  http: 'http',
-  'streamable-http': 'http',
-  streamableHttp: 'http',
-  streamable_http: 'http',
-  stream: 'http',
-  sse: 'sse',
-}
-
-/** The key of `scopes` for tools that the server does not mark as read-only. */
-export const NOT_READ_ONLY = '!readOnlyHint'
 
 const serverSettings = {
   disabled: z.boolean().default(false).describe('Leave this server out.'),
@@ -90,7 +77,7 @@ const serverSettings = {
   timeouts: timeoutsOfServer,
 }
 
-const stdioServer = z.looseObject({
+export const stdioServer = z.looseObject({
   type: z
     .literal('stdio', 'has to be "stdio" or left out, because this server is a program')
     .optional()
@@ -117,7 +104,7 @@ const stdioServer = z.looseObject({
   ...serverSettings,
 })
 
-const httpServer = z.looseObject({
+export const httpServer = z.looseObject({
   type: z
     .enum(
       Object.keys(TRANSPORTS).filter((name) => name !== 'stdio') as [string, ...string[]],
@@ -184,23 +171,3 @@ export const server = z.union([stdioServer, httpServer])
 export type ServerSettings = z.infer<typeof server>
 export type StdioSettings = z.infer<typeof stdioServer>
 export type HttpSettings = z.infer<typeof httpServer>
-
-export function isStdio(settings: ServerSettings): settings is StdioSettings {
-  return 'command' in settings
-}
-
-/** The configured transport of an HTTP entry; undefined if the bridge detects it. */
-export function transportOf({ type }: HttpSettings): 'stdio' | 'http' | 'sse' | undefined {
-  return type === undefined ? undefined : TRANSPORTS[type]
-}
-
-/** The known keys of an entry of this kind. */
-export function knownKeys(entry: object): readonly string[] {
-  return Object.keys(('command' in entry ? stdioServer : httpServer).shape)
-}
-
-/** The known keys of entries of either kind. */
-export const SERVER_KEYS: ReadonlySet<string> = new Set([
-  ...Object.keys(stdioServer.shape),
-  ...Object.keys(httpServer.shape),
-])

@@ -1,6 +1,7 @@
 /** Kinds of values that several options take. */
 import * as z from 'zod'
 import { addressHint } from '../address-hint.js'
+import { NEVER_ASKED, NO_ENCODING } from '../served-path.js'
 
 /** A duration. The texts of the options say that it is in milliseconds. */
 export const milliseconds = z.number().int().positive()
@@ -46,10 +47,6 @@ export const text = z.string().min(1)
 export const reachable = z.array(text).default([])
 
 const SERVED_PATH = 'has to be a path like /tools/mcp, which does not end in a slash'
-
-/** Clients resolve dots before they send a path, and requests are routed by decoded paths. */
-export const NEVER_ASKED = /%|\/\.{1,2}(?:\/|$)/
-export const NO_ENCODING = 'has to be without "%" and without the parts "." and ".."'
 
 /** Why a path cannot be served; undefined if it can. */
 export function problemWithPath(path: string): string | undefined {
