@@ -8,6 +8,7 @@ import { cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
 import { adviceToRun, configOf, probeAgain } from './cli/own-command.js'
 import { type Command, parseCommand, speaksToPeople } from './cli/parse.js'
 import { type EndSignal, type Program, quietLog, sourcesOf } from './cli/program.js'
+import { startAhead } from './cli/start-ahead.js'
 import type { Settings } from './config/settings.js'
 import type { Discovery, DiscoveryOptions } from './discovery/discovery.js'
 import { createLog } from './log/log.js'
@@ -231,6 +232,7 @@ async function run(command: Command): Promise<number | undefined> {
     }
     case 'run': {
       survive()
+      if (command.record === undefined) startAhead(command.settings, env)
       const { serve } = await import('./cli/serve.js')
       await serve(command, program)
       return undefined

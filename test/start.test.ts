@@ -1,7 +1,7 @@
 /** What the published program needs to start. */
 import { chownSync, copyFileSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { env, execPath, geteuid } from 'node:process'
+import { env, execPath, geteuid, kill } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { startProgram } from './support/cli.js'
@@ -15,6 +15,14 @@ const INITIALIZE = {
   id: 1,
   method: 'initialize',
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return kill(pid, 0)
+  } catch {
+    return false
+  }
 }
 
 /** While coverage is measured, dist/main.js starts the sources, which need all their files. */
@@ -56,6 +64,28 @@ t.test(
     t.match(stderr(), /"listening".*\n.*"server_ready"/, 'it reports the server after its own address')
   },
 )
+
+/** Tells on stderr which programs of servers start: for NODE_OPTIONS. */
+const TELLS_STARTS = `const childProcess = require('node:child_process')
+const { spawn } = childProcess
+childProcess.spawn = (command, ...more) => {
+  const child = spawn(command, ...more)
+  if (command === process.execPath) process.stderr.write(\`started \${child.pid}\\n\`)
+  return child
+}`
+
+t.test('a program starts once, before the rest of the bridge is loaded, and ends with it', { skip }, async (t) => {
+  const env = { NODE_OPTIONS: `--require=${temporaryFile(t, 'starts.cjs', TELLS_STARTS)}` }
+  const args = ['--log-format', 'json', '--listen', 'http://127.0.0.1:0/mcp', '--', execPath, server, '{}']
+  const whole = startProgram(t, args, env, [execPath, copied(t, 'main.js', 'bridge.cjs', 'http.cjs', 'metrics.cjs')])
+  await until(() => whole.stderr().includes('"server_ready"') || whole.child.exitCode !== null, 'a line')
+  t.equal(whole.stderr().match(/^started/gm)?.length, 1, whole.stderr())
+  const part = startProgram(t, args, env, [execPath, copied(t, 'main.js', 'bridge.cjs')])
+  t.not(await part.ended, 0)
+  t.match(part.stderr(), /^started \d+\n.*metrics\.cjs/s, 'it had started when a file was missing')
+  const pid = Number(/started (\d+)/.exec(part.stderr())?.[1])
+  await until(() => !isAlive(pid), 'its end')
+})
 
 t.test('only a bridge with --inspect reads the page of the inspector', { skip }, async (t) => {
   for (const [flags, ready] of [

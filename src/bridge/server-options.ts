@@ -26,44 +26,9 @@ import { SseTransport } from '../upstream/transport/sse.js'
 import { StdioTransport } from '../upstream/transport/stdio/stdio.js'
 import { type BridgeContext, observerOf } from './context.js'
 import type { MountSettings } from './mount-settings.js'
+import { programStart } from './program-start.js'
 import type { Shared } from './shared.js'
 
-/** The variables that every program inherits from the bridge. */
-const INHERITED = [
-  'HOME',
-  'LOGNAME',
-  'PATH',
-  'SHELL',
-  'TERM',
-  'USER',
-  'LANG',
-  'TMPDIR',
-  'APPDATA',
-  'COMSPEC',
-  'HOMEDRIVE',
-  'HOMEPATH',
-  'LOCALAPPDATA',
-  'PATHEXT',
-  'PROCESSOR_ARCHITECTURE',
-  'PROGRAMFILES',
-  'SYSTEMDRIVE',
-  'SYSTEMROOT',
-  'TEMP',
-  'TMP',
-  'USERNAME',
-  'USERPROFILE',
-  'WINDIR',
-  // How programs that download, such as npx, reach the network.
-  'HTTPS_PROXY',
-  'HTTP_PROXY',
-  'NO_PROXY',
-  'https_proxy',
-  'http_proxy',
-  'no_proxy',
-  'NODE_EXTRA_CA_CERTS',
-  'SSL_CERT_FILE',
-  'SSL_CERT_DIR',
-]
 /** Milliseconds for the answer to the era probe, by default. */
 const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
 /** Idle timeout over HTTP in milliseconds, by default. Programs have that of clients, because ending one loses what it keeps in memory. */
@@ -172,14 +137,8 @@ export function serverOptions(
   if (serve)
     return { ...common, transport: new InProcessTransport({ serve, lineLimit: limits.lineBytes, memory, isShared }) }
   if (isStdio(settings)) {
-    const { command, args, cwd, passEnvironment } = settings
-    const names = passEnvironment ? Object.keys(env) : INHERITED
-    const inherited = Object.fromEntries(names.flatMap((key) => (env[key] === undefined ? [] : [[key, env[key]]])))
     const transport = new StdioTransport({
-      command,
-      args,
-      cwd,
-      env: { ...inherited, ...settings.env },
+      ...programStart(settings, env),
       lineLimit: limits.lineBytes,
       memory,
       isShared,

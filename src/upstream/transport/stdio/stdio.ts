@@ -2,10 +2,9 @@
  * The stdio transport to servers: starts them as child processes (on Windows also scripts such as npx.cmd), and ends
  * all of them with the transport.
  */
-import type { ChildProcess } from 'node:child_process'
 import { platform } from 'node:process'
-import spawn from 'cross-spawn'
 import { type Channel, ChannelError, type MessageLengths, type Transport } from '../channel.js'
+import { begin } from './begin.js'
 import { cannotStart, missing, type ProgramStart } from './cannot-start.js'
 import { StdioChannel, type StdioChannelOptions } from './channel.js'
 import { downloads } from './downloads.js'
@@ -44,7 +43,7 @@ export class StdioTransport implements Transport {
       if (this.#closed) return reject(new ChannelError('The bridge is shutting down', { delivered: 'no' }))
       // On Windows the error would come late, because cmd.exe starts even if it does not find the program.
       if (platform === 'win32' && !isProgram(command, env, cwd)) return reject(missing(start))
-      const child = begin(start)
+      const { child, hasSpawned } = begin(start)
       child.once('error', (cause: NodeJS.ErrnoException) => reject(cannotStart(start, cause)))
       const { pid } = child
       if (pid === undefined) return
@@ -60,11 +59,13 @@ export class StdioTransport implements Transport {
       })
       // Added before the child has spawned, so that it ends with the bridge from now on.
       this.#channels.add(channel)
-      child.once('spawn', () => {
+      const onSpawn = () => {
         this.#options.onChild?.(this.#missing > 0 ? 'restarted' : 'started', pid, ++this.#running)
         this.#missing = Math.max(0, this.#missing - 1)
         resolve(channel)
-      })
+      }
+      if (hasSpawned) onSpawn()
+      else child.once('spawn', onSpawn)
     })
   }
 
@@ -76,24 +77,5 @@ export class StdioTransport implements Transport {
   async endAll(hurry = false): Promise<void> {
     this.#closed = true
     await Promise.all([...this.#channels].map((channel) => channel.close(hurry)))
-  }
-}
-
-/** Starts a program. Throws a ChannelError; some errors of the system are not thrown, but become events of the child. */
-function begin(start: ProgramStart): ChildProcess {
-  const { command, args, env, cwd } = start
-  try {
-    // Without a shell. Only for `.cmd` and `.bat` on Windows, cross-spawn uses cmd.exe, and escapes the arguments. The
-    // program gets a process group of its own, so that its descendants can be ended with it.
-    return spawn(command, args, {
-      env,
-      stdio: 'pipe',
-      shell: false,
-      detached: platform !== 'win32',
-      windowsHide: true,
-      ...(cwd && { cwd }),
-    })
-  } catch (cause) {
-    throw cannotStart(start, cause as NodeJS.ErrnoException)
   }
 }
