@@ -150,12 +150,13 @@ export class Redis {
     clearInterval(this.#policyLooks)
     this.#refused.close()
     for (const client of [this.#asking, this.#listening]) client?.destroy()
+    this.#arrived()
   }
 
   async #ask<T>(need: Need, key: string | undefined, command: (client: RedisConnection) => Promise<T>): Promise<T> {
     const lane = need === 'channels' ? this.#channels : this.#keys
     const asking = this.#asking
-    if (asking?.isReady === false) await this.#connection()
+    if (asking?.isReady === false && !this.#closed) await this.#connection()
     if (!asking?.isReady || lane.rests) throw new RedisAway('Redis does not answer')
     let timer: Deadline | undefined
     const late = new Promise<never>((_resolve, reject) => {

@@ -75,3 +75,14 @@ t.test('where no connection comes, only the first commands wait', { skip: noRedi
   await until(() => redis.working, 'the connection')
   t.equal(await read(), 'answered')
 })
+
+t.test('after the end, nobody waits for a connection', { skip: noRedis }, async (t) => {
+  const server = await RedisServer.start(t)
+  await server.stop()
+  const held = holdTimers(t, TIMEOUT)
+  const { redis, read } = await connected(t, server.url)
+  const first = read()
+  redis.close()
+  t.same(await Promise.all([first, read()]), ['Redis does not answer', 'Redis does not answer'])
+  t.equal(held.waiting, 0)
+})
