@@ -221,9 +221,10 @@ export class HttpMount {
     this.#sessions.sse.drain()
   }
 
-  /** Ends the relayed requests in progress with an error. */
+  /** Ends the relayed requests in progress with an error, and forwards nothing new. */
   cut(): void {
     this.#relay?.cut()
+    this.#sessions.http.cut = true
   }
 
   get unanswered(): number {

@@ -17,14 +17,14 @@ const ALICE = { authorization: `Bearer ${TOKENS.alice}` }
 const LEVEL = 'io.modelcontextprotocol/logLevel'
 
 /** Replicas that wait as long for calls as nobody waits for a test. */
-async function start(t: Test, count: number, timeout = 30_000) {
+async function start(t: Test, count: number, { timeout = 30_000, drainTimeout = 3_600_000 } = {}) {
   const redis = await RedisServer.start(t)
   const server = await ModernHttp.start(t)
   const settings = {
     redis: { url: redis.url, timeout },
     stateKeys: ['a secret that all the replicas know of'],
     auth: { tokens: TOKENS },
-    timeouts: { drainTimeout: 3_600_000 },
+    timeouts: { drainTimeout },
   }
   const replicas = []
   for (let at = 0; at < count; at++) replicas.push(await startBridge(t, { url: server.url }, settings))
@@ -102,6 +102,41 @@ test('a session goes on at any replica while its own drains and when that is gon
   t.same(besideTheQuestion(server.violations()), [])
 })
 
+test('the last answer of a replica before it listens no more tells its client to come again', async (t) => {
+  const { replicas } = await start(t, 2, { drainTimeout: 100 })
+  const [one, two] = replicas as [(typeof replicas)[0], (typeof replicas)[0]]
+  const clients = await Promise.all([one, two].map(({ url }) => LegacyClient.open(url, { headers: ALICE })))
+  const [own, other] = clients.map(sender) as [ReturnType<typeof sender>, ReturnType<typeof sender>]
+  t.equal((await other.request(one.url, 'tools/list')).status, 200, 'the replicas know each other')
+  const closing = one.bridge.close()
+  /** What comes last until nobody listens. */
+  const last = async (ask: () => Promise<{ status: number; headers: Json; leave?(): void }>) => {
+    let before: { status: number; headers: Json } | undefined
+    for (;;) {
+      const answer = await ask().catch(() => undefined)
+      if (!answer)
+        return (
+          before && {
+            status: before.status,
+            why: before.headers['mcp-bridge-error'],
+            again: before.headers['retry-after'],
+          }
+        )
+      answer.leave?.()
+      before = answer
+    }
+  }
+  const told = { status: 503, why: 'draining', again: '1' }
+  const endings = {
+    'its own session': last(() => own.request(one.url, 'tools/list')),
+    'a session of another': last(() => other.request(one.url, 'tools/list')),
+    'a stream': last(() => own.listen(one.url)),
+  }
+  for (const [what, ending] of Object.entries(endings)) t.same(await ending, told, what)
+  await closing
+  t.equal((await own.request(two.url, 'tools/list')).status, 200, 'at the other one')
+})
+
 test('of many who ask for a session that was left, all are answered, and one replica has it', async (t) => {
   const { server, replicas } = await start(t, 3)
   const [one, ...others] = replicas
@@ -128,7 +163,7 @@ test('nobody else gets a session that was left', async (t) => {
 })
 
 test('a session that was left while Redis was unreachable is over, and the replica ends all the same', async (t) => {
-  const { redis, replicas } = await start(t, 2, 1_000)
+  const { redis, replicas } = await start(t, 2, { timeout: 1_000 })
   const [one, two] = replicas as [(typeof replicas)[0], (typeof replicas)[0]]
   const client = await LegacyClient.open(one.url, { headers: ALICE })
   const { request } = sender(client)

@@ -143,9 +143,12 @@ class Endpoint {
       : fault
   }
 
-  #forward(owned: OwnedByReplica, asked: Asked): Promise<void> {
+  async #forward(owned: OwnedByReplica, asked: Asked): Promise<void> {
     const { request, reply } = asked
-    const { handed } = this.#options
+    const { handed, sessions, replicas } = this.#options
+    // The client comes back, and would find nobody who listens.
+    if (sessions.cut && !replicas?.isForwarded(request.raw) && wantsAnswer(asked))
+      throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     const instead =
       owned.what === 'session' && handed ? (owner: string) => this.#continue(owner, handed, asked) : undefined
     if (instead && !asked.isStray && handed?.hasLeft(owned.owner)) return instead(owned.owner)
@@ -328,4 +331,11 @@ function isStray(message: Message, { client }: HttpSession): boolean {
 /** The revision of a relayed session, by its version header, because the client and the server negotiated it. */
 function assumedRevision(version: string | undefined): LegacyRevision {
   return legacyRevision(version) ?? '2025-03-26'
+}
+
+/** Whether the client waits for more than 202. Answers to questions are still taken: their calls go on. */
+function wantsAnswer({ request: { method, body }, message }: Asked): boolean {
+  if (method !== 'POST') return method === 'GET'
+  const { kind } = message ?? readMessage(body ? [body as Buffer] : [])
+  return kind !== 'response' && kind !== 'notification'
 }

@@ -56,7 +56,7 @@ const ID_BYTES = 24
 /** The part of Sessions that requests use. */
 export type SessionStore<S extends KeptSession> = Pick<
   Sessions<S>,
-  'add' | 'has' | 'find' | 'isForeign' | 'end' | 'makeRoom' | 'draining'
+  'add' | 'has' | 'find' | 'isForeign' | 'end' | 'makeRoom' | 'draining' | 'cut'
 >
 
 /** All sessions of one server and one transport. */
@@ -67,6 +67,8 @@ export class Sessions<S extends KeptSession> {
   #timer: NodeJS.Timeout
   /** Whether the bridge is shutting down. */
   draining = false
+  /** Whether the bridge is about to listen no more. */
+  cut = false
 
   constructor(options: SessionsOptions) {
     this.#options = { ...options }
@@ -152,6 +154,9 @@ export class Sessions<S extends KeptSession> {
       makeRoom: (principal) => this.makeRoom(principal),
       get draining() {
         return own.draining
+      },
+      get cut() {
+        return own.cut
       },
     }
   }
