@@ -1,11 +1,19 @@
-/** Whether dist is newer than all that it is made of. */
+/** Whether a file of dist is newer than all that it is made of. */
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-const MADE_OF = ['src', '.ci/build.mjs', '.ci/chunks', '.ci/page.mjs', 'package-lock.json']
+const MADE_OF = [
+  'src',
+  '.ci/build.mjs',
+  '.ci/chunks',
+  '.ci/page.mjs',
+  '.ci/types.mjs',
+  'package.json',
+  'package-lock.json',
+]
 
-export function isBuilt() {
-  const built = statSync('dist/bridge.cjs', { throwIfNoEntry: false })?.mtimeMs ?? 0
+export function isBuilt(file = 'dist/bridge.cjs') {
+  const built = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0
   return MADE_OF.every((path) => newest(path) < built)
 }
 

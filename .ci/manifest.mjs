@@ -6,7 +6,7 @@
  * all already, so the published manifest names none of it, and nothing else that is for developers. What is in the bundle
  * stays visible in dist/sbom.cdx.json.
  */
-import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { argv, chdir, exit, stderr } from 'node:process'
 import { fileURLToPath } from 'node:url'
 
@@ -27,7 +27,7 @@ else {
 function publish() {
   // What an earlier run left behind when it was killed is not to be saved as the developers' manifest.
   restore()
-  copyFileSync('package.json', BACKUP)
+  cpSync('package.json', BACKUP, { preserveTimestamps: true })
   const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
   for (const field of FOR_DEVELOPERS) delete manifest[field]
   Object.assign(manifest, PEERS)
@@ -36,6 +36,6 @@ function publish() {
 
 function restore() {
   if (!existsSync(BACKUP)) return
-  copyFileSync(BACKUP, 'package.json')
+  cpSync(BACKUP, 'package.json', { preserveTimestamps: true })
   rmSync(BACKUP)
 }

@@ -1,6 +1,6 @@
 /** What `npm pack` makes: it runs from its tarball, in a folder where nothing else is. */
 import { execFile } from 'node:child_process'
-import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -117,6 +117,19 @@ t.test('tools and TypeScript accept its exports and types', async (t) => {
       [...embed, 'ports/transport'].map((name) => name + ending),
       'nothing internal has types',
     )
+})
+
+t.test('a pack after a build builds nothing, and one after a change does', async (t) => {
+  const files = ['dist/bridge.cjs', 'dist/types/embed/index.d.ts'].map((path) => join(source, path))
+  const times = () => files.map((file) => statSync(file).mtimeMs)
+  const pack = () => run('npm', ['pack', '--dry-run'], { cwd: source })
+  await pack()
+  const built = times()
+  await pack()
+  t.same(times(), built)
+  for (const file of files) utimesSync(file, 0, 0)
+  await pack()
+  t.notOk(times().includes(0))
 })
 
 t.test('npx runs the tarball, with nothing else to fetch', async (t) => {

@@ -18,7 +18,17 @@ const FILES = [
   'src',
   'tsconfig.json',
 ]
-const SCRIPTS = ['audit.mjs', 'build.mjs', 'manifest.mjs', 'page.mjs', 'types.mjs', 'types.tsconfig.json', 'chunks']
+const SCRIPTS = [
+  'audit.mjs',
+  'build.mjs',
+  'built.mjs',
+  'is-built.mjs',
+  'manifest.mjs',
+  'page.mjs',
+  'types.mjs',
+  'types.tsconfig.json',
+  'chunks',
+]
 
 /** The folder of the copy, which shares the installed packages with the repository. */
 export function copyOfSource(t: Test): string {
