@@ -13,6 +13,7 @@ import { Memory } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
 import { Desk } from '../oauth/page/desk.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
+import { PageQuestions } from '../policy/approval/page-questions.js'
 import { keepResults } from '../policy/cache/results.js'
 import type { Conditions, Gauge } from '../ports/events.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
@@ -130,6 +131,7 @@ export class Bridge {
       countCall: (name, milliseconds) => windows.count(name, milliseconds),
       subscribers: keptOwners('subscriber', replicas?.records),
       approvals: keptOwners('approval', replicas?.records),
+      pageQuestions: new PageQuestions(keptOwners('question', replicas?.records)),
       calls: new Bound({ max: calls, share }),
       subscriptions: new Bound({ max: subscriptions, share }),
       memory,
@@ -154,6 +156,7 @@ export class Bridge {
       refusals: this.#refusals,
       audit: this.#audit,
       desk: this.#shared.desk,
+      questions: this.#shared.pageQuestions,
       state: () => this.#readiness,
       metrics: metrics && {
         contentType: metrics.contentType,

@@ -27,6 +27,7 @@ import type { Verifier } from '../oauth/server/verifier.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
 import { TokenLives } from '../plugins/token-lives.js'
+import type { PageQuestions } from '../policy/approval/page-questions.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Certificate, IssuerState } from '../ports/events.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
@@ -47,6 +48,7 @@ export interface HttpServiceOptions {
   audit?: AuditLog | undefined
   /** Where people sign in to servers over the network. */
   desk: Desk
+  questions: PageQuestions
   /** What health checks report, and `/status`. */
   state: HealthOptions['state']
   metrics: HealthOptions['metrics']
@@ -203,7 +205,7 @@ export class HttpService {
   }
 
   async #build(settings: Settings, mounts: Mounts): Promise<FastifyInstance> {
-    const { refusals, state, metrics, context, desk, inspected } = this.#options
+    const { refusals, state, metrics, context, desk, questions, inspected } = this.#options
     const listen = this.#listen as HttpListen
     const places = placesOf(settings, listen, mounts, this.#places)
     // Metrics and status reveal the servers and their use, so they are served only on the loopback or with `auth.tokens`.
@@ -241,6 +243,7 @@ export class HttpService {
             paths: pathsOf(settings, listen, mounts).flatMap(([, paths]) => paths),
             accounts: new Map([...mounts.servers].map(([name, { accounts }]) => [name, accounts])),
             desk,
+            questions,
             log: context.log,
             network: context.signIn?.network,
           }),

@@ -3,19 +3,21 @@
 import type { KeptOwners } from '../ports/kept-owners.js'
 import type { SharedStore } from '../ports/replicas.js'
 
-/** Most owners in this process. Beyond that, the oldest are forgotten, and can be taken again. */
-const MAX_KEPT_OWNERS = 10_000
+/** Most names in this process, by kind: questions have texts. Beyond that, the oldest are forgotten, and can be taken again. */
+const MAX_KEPT_OWNERS = { subscriber: 10_000, approval: 10_000, question: 1_000 } as const
 
 /** `kind` tells the names from others in the store. `now` is in milliseconds. */
 export function keptOwners(
-  kind: 'subscriber' | 'approval',
+  kind: keyof typeof MAX_KEPT_OWNERS,
   records: SharedStore | undefined,
   now: () => number = () => performance.now(),
 ): KeptOwners {
-  return records ? { change: (name, ms, edit) => records.change(kind, name, ms, edit) } : ownersHere(now)
+  return records
+    ? { change: (name, ms, edit) => records.change(kind, name, ms, edit) }
+    : ownersHere(MAX_KEPT_OWNERS[kind], now)
 }
 
-function ownersHere(now: () => number): KeptOwners {
+function ownersHere(max: number, now: () => number): KeptOwners {
   const kept = new Map<string, { text: string; until: number }>()
   return {
     async change(name, milliseconds, edit) {
@@ -25,7 +27,7 @@ function ownersHere(now: () => number): KeptOwners {
       if (text === known) return result
       kept.delete(name)
       if (text === undefined) return result
-      if (kept.size >= MAX_KEPT_OWNERS) kept.delete(oldestFor(text))
+      if (kept.size >= max) kept.delete(oldestFor(text))
       kept.set(name, { text, until: now() + milliseconds })
       return result
     },

@@ -141,11 +141,13 @@ type Chosen = Pick<ServerSettings, 'tools' | 'prompts' | 'resources' | 'events'>
 export function approvalOf(
   server: string,
   { tools }: ServerSettings,
-  { approvals: owners, keys, memory }: Pick<Shared, 'approvals' | 'keys' | 'memory'>,
+  { approvals: owners, pageQuestions: questions, desk, keys, memory }: Shared,
   about: Pick<ApprovalOptions, 'within' | 'observe'>,
 ): Policy | undefined {
-  const { approve, ...rules } = tools ?? {}
-  return approve && approval({ ...about, ...rules, server, approve, owners, keys, memory })
+  const { approve, approveBy, ...rules } = tools ?? {}
+  const page =
+    approveBy === 'page' ? { questions, addressOf: (name: string) => desk.approvalAddressOf(name) } : undefined
+  return approve && approval({ ...about, ...rules, server, approve, page, owners, keys, memory })
 }
 
 /** The policy that makes schemas and names of tools portable: nothing else to compose if they stay as they are. */

@@ -7,6 +7,7 @@ import type { LoggedCalls } from '../downstream/logger.js'
 import type { Bound } from '../limits/bound.js'
 import type { Memory } from '../limits/memory.js'
 import type { Desk } from '../oauth/page/desk.js'
+import type { PageQuestions } from '../policy/approval/page-questions.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Results } from '../policy/cache/results.js'
 import type { KeptOwners } from '../ports/kept-owners.js'
@@ -39,6 +40,8 @@ export interface Shared {
   subscribers: KeptOwners
   /** What people have approved, and what they are asked. */
   approvals: KeptOwners
+  /** What people are asked at the page. */
+  pageQuestions: PageQuestions
   /** Which calls are logged when they end. */
   loggedCalls: LoggedCalls
   /** Where people sign in to servers over the network. */

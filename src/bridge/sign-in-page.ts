@@ -10,6 +10,7 @@ import type { Network } from '../oauth/reach.js'
 import { tokenOwner } from '../plugins/auth.js'
 import { prefixOf } from '../plugins/protected-resource.js'
 import type { SignInRoutes } from '../plugins/sign-in.js'
+import type { PageQuestions } from '../policy/approval/page-questions.js'
 
 /** What the page needs. */
 export interface SignInPageParts {
@@ -20,6 +21,7 @@ export interface SignInPageParts {
   /** The accounts at each server, by name. */
   accounts: ReadonlyMap<string, Accounts | undefined>
   desk: Desk
+  questions: PageQuestions
   log: Log
   network: Network | undefined
 }
@@ -29,7 +31,7 @@ const OWN_KEY = newKey()
 
 /** Undefined if the bridge serves no such page. From now on, the desk sends people there. */
 export function signInPageOf(parts: SignInPageParts): SignInRoutes | undefined {
-  const { settings, listen, paths, accounts, desk, log } = parts
+  const { settings, listen, paths, accounts, desk, questions, log } = parts
   const { publicUrl = '', auth, stateKeys } = settings
   if (!hasSignInPage(settings, listen)) {
     desk.place = undefined
@@ -47,6 +49,7 @@ export function signInPageOf(parts: SignInPageParts): SignInRoutes | undefined {
       address,
       keys,
       desk,
+      questions,
       servers: new Map(servers),
       company: await companyOf(parts, `${address}/browser/callback`),
       ownerOf: tokens.length > 0 ? tokenOwner(Object.fromEntries(tokens)) : undefined,

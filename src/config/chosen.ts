@@ -1,9 +1,20 @@
 /** Issues of the choice of what clients see of a server. */
 
 import { parseUrl } from '../texts/parse-url.js'
+import type { Listen } from './addresses.js'
+import { isApprovedAtPage, mayHavePage } from './derived.js'
 import type { Issue } from './error.js'
 import { isStdio } from './kinds.js'
+import type { Settings } from './schema/schema.js'
 import type { ServerSettings } from './schema/server.js'
+
+/** An issue: people have to approve calls at a page that is not served. */
+export function approving(name: string, own: ServerSettings, settings: Settings, listen: Listen): Issue[] {
+  if (!isApprovedAtPage(own) || mayHavePage(settings, listen)) return []
+  const needs =
+    'requires "publicUrl" with https, and an "auth" by which browsers can prove who is there: "tokens", "browser" or "forwarded"'
+  return [{ path: `mcpServers.${name}.tools.approveBy`, message: needs }]
+}
 
 /** Issues: equal names of two tools, and paths that bypass the choice. */
 export function chosen(name: string, own: ServerSettings): Issue[] {

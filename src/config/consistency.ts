@@ -2,7 +2,7 @@
 import { namesInWords } from '../texts/nearest.js'
 import { type Listen, parseListen } from './addresses.js'
 import { ADDRESS, authentication, exposure, identity, signIn } from './authentication.js'
-import { chosen } from './chosen.js'
+import { approving, chosen } from './chosen.js'
 import { collisions } from './collisions.js'
 import { isLocal } from './derived.js'
 import type { Issue } from './error.js'
@@ -33,6 +33,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
   [[], ofEach(certificates)],
   [[], ofEach(sharing)],
   [[], ofEach(chosen)],
+  [['auth', 'publicUrl', 'listen'], ofEach(approving)],
   [['auth', 'allowUnauthenticated', 'listen'], exposure],
   [['listen', 'admin', 'groups', 'auth', 'publicUrl'], collisions],
   [['admin', 'inspect'], inspection],

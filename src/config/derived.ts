@@ -40,20 +40,31 @@ export function isOnBehalf({ grant, idp }: Pick<OAuthSettings, 'grant' | 'idp'>)
 }
 
 /**
- * Whether the bridge serves the page where people sign in to servers with their own accounts: there are such servers, people
- * can prove who they are, and the cookies of the page are safe.
+ * Whether the bridge serves the page where people sign in to servers with their own accounts, or approve calls: there are such
+ * servers, people can prove who they are, and the cookies of the page are safe.
  */
 export function hasSignInPage(settings: Settings, listen: Listen): boolean {
-  const { auth, publicUrl, mcpServers } = settings
+  return (
+    mayHavePage(settings, listen) &&
+    Object.values(settings.mcpServers).some((own) => {
+      const { account, grant } = signInOf(own, settings) ?? {}
+      return (account === 'principal' && grant === 'code') || isApprovedAtPage(own)
+    })
+  )
+}
+
+/** Whether people approve calls of the server at the page. */
+export function isApprovedAtPage({ tools }: ServerSettings): boolean {
+  return tools?.approve !== undefined && tools.approveBy === 'page'
+}
+
+/** Whether people can prove who they are at a page of the bridge, and its cookies are safe. */
+export function mayHavePage({ auth, publicUrl }: Settings, listen: Listen): boolean {
   if (listen.kind !== 'http' || publicUrl === undefined || !auth || auth.passthrough) return false
   const isKnownToProxy = auth.forwarded !== undefined || auth.issuers?.some(({ header }) => header !== undefined)
   if (!auth.tokens && !isKnownToProxy && !auth.browser) return false
   const { protocol, hostname } = new URL(publicUrl)
-  if (protocol !== 'https:' && !isLoopback(withoutBrackets(hostname))) return false
-  return Object.values(mcpServers).some((own) => {
-    const { account, grant } = signInOf(own, settings) ?? {}
-    return account === 'principal' && grant === 'code'
-  })
+  return protocol === 'https:' || isLoopback(withoutBrackets(hostname))
 }
 
 /** The issuers at which clients sign in by themselves, and not through a proxy in front of the bridge. */

@@ -68,6 +68,8 @@ export interface ServerOptions {
         >
         /** Tools that a person has to approve before each call, by globs of <tool> or <server>__<tool>, as in ["delete_*"]; or "destructive" for all that the server does not declare read-only or not destructive. The client asks the person. */
         approve?: 'destructive' | readonly string[]
+        /** Where the person decides: "client", asked by the client, or "page": at the page of the bridge where people sign in, which requires "publicUrl" and "auth". There the person proves to be the caller. Default: client. */
+        approveBy?: 'client' | 'page'
         /** Time for which the person may allow such a tool with any arguments: 10m. Default: each call is approved by itself. */
         approveFor?: string
       }

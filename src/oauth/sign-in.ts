@@ -5,6 +5,7 @@
  */
 import { Fault, isOfSignIn, needsSignIn } from '../fault/fault.js'
 import { BoundedMap } from '../limits/bounded.js'
+import { clientNameOf } from '../policy/client-name.js'
 import { refuse } from '../policy/refusal.js'
 import {
   type Account,
@@ -19,7 +20,6 @@ import { CALL_TOOL, LISTEN, methodTraits } from '../protocol/methods.js'
 import type { LegacyRoute } from '../protocol/upstream.js'
 import type { Request } from '../rpc/message.js'
 import { EMPTY, edit, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
-import { printable } from '../texts/printable.js'
 import type { Signal } from '../time/hang-up.js'
 import { isOfPlaceholder, listenToPlaceholder, placeholderResult } from './placeholder.js'
 import { canOpenUrl, questionFor, SigningTunnel, signedIn } from './signing-tunnel.js'
@@ -41,8 +41,6 @@ const RECENTLY = 10_000
 const CONNECT_WITHIN = 120_000
 /** Most principals with a placeholder. */
 const MAX_PLACEHOLDERS = 10_000
-/** Most characters of the name of a client. */
-const MAX_ASKING_CLIENT = 60
 /** Name of the question that sends a person to the sign-in. */
 const QUESTION = 'sign-in'
 /**
@@ -213,7 +211,7 @@ export class SignIn {
     hasAccepted: boolean,
   ): Promise<Fault | undefined> {
     if (!fault.signInFor || method === LISTEN) return fault
-    const asking: SignInAsking = { hasAccepted, client: clientName(caller.clientInfo) }
+    const asking: SignInAsking = { hasAccepted, client: clientNameOf(caller.clientInfo) }
     try {
       await account.signIn(fault.signInFor, signal, asking)
       return undefined
@@ -286,11 +284,6 @@ export class SignIn {
     const text = `Signed in to "${this.#options.name}". Its tools are available now.`
     return { kind: 'result', result: parseObject(JSON.stringify({ content: [{ type: 'text', text }] })) }
   }
-}
-
-function clientName(clientInfo: string | undefined): string | undefined {
-  const name = clientInfo === undefined ? undefined : value(parseObject(clientInfo), 'name')
-  return typeof name === 'string' ? printable(name, MAX_ASKING_CLIENT) : undefined
 }
 
 /** A failed sign-in, in the form that clients and models read. */

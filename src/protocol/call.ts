@@ -172,9 +172,10 @@ export interface Call {
 /** What a caller has of another principal: the state of a parked call, the id of a task, a cursor of events, or a subscription to them. */
 export type Foreign = 'foreignState' | 'foreignTask' | 'foreignCursor' | 'foreignSubscription'
 
-/** How a call was approved: by a form, for a while, or before a sign-in. Or what has become of it instead. */
+/** How a call was approved: by a form, at the page, for a while, or before a sign-in. Or what has become of it instead. */
 export type ApprovalStep =
   | 'form'
+  | 'page'
   | 'window'
   | 'kept'
   | 'asked'

@@ -7,7 +7,7 @@ import { Metrics } from '../../src/telemetry/metrics.js'
 import type { Json, Question } from '../matrix/client.js'
 import { CLIENTS, type ClientKind, connect, type Reachable } from '../matrix/clients.js'
 import { nameOf } from '../matrix/run.js'
-import { messageOf, person, RUN, toolResult } from '../support/approving.js'
+import { as, messageOf, person, RUN, TOKENS, toolResult } from '../support/approving.js'
 import { startBridge } from '../support/bridge.js'
 import { temporaryFolder } from '../support/folder.js'
 import { LegacyClient } from '../support/legacy-client.js'
@@ -22,8 +22,6 @@ import {
 } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
 import { noRedis, RedisServer } from '../support/redis.js'
-
-const TOKEN = 'token-of-ada-0123456789'
 
 /** A modern client of few words. */
 const ABLE = { [MODERN_CAPABILITIES]: { elicitation: {} } }
@@ -54,11 +52,9 @@ t.test('what is not asked for is the same as without approval, byte for byte', a
 
 t.test('an approval reaches neither another person nor other arguments, and works once', async (t) => {
   const server = await ModernHttp.start(t)
-  const tokens = { ada: 'token-of-ada-0123456789', bob: 'token-of-bob-0123456789' }
   const file = join(temporaryFolder(t), 'audit.jsonl')
   const entry = { url: server.url, tools: { approve: ['echo'], approveFor: '10m' } }
-  const { url } = await startBridge(t, entry, { auth: { tokens }, audit: { file } })
-  const as = (who: keyof typeof tokens) => ({ authorization: `Bearer ${tokens[who]}` })
+  const { url } = await startBridge(t, entry, { auth: { tokens: TOKENS }, audit: { file } })
   const params = { name: 'echo', arguments: { path: '/a' } }
   const asked = await ask(url, params, as('ada'))
   const reply = answeredBy(asked)
@@ -244,11 +240,11 @@ t.test('another replica takes the answer, and no two of them take the same', { s
   const settings = {
     redis: { url: redis.url },
     stateKeys: ['a key of at least thirty-two characters'],
-    auth: { tokens: { ada: TOKEN } },
+    auth: { tokens: TOKENS },
   }
   const replicas = await Promise.all([1, 2].map(() => startBridge(t, entry, settings)))
   const [one, two] = replicas.map(({ url }) => url) as [string, string]
-  const own = { authorization: `Bearer ${TOKEN}` }
+  const own = as('ada')
   const params = { name: 'echo', arguments: { n: 1 } }
   const reply = answeredBy(await ask(one, params, own))
   const both = await Promise.all([one, two].map((url) => ask(url, { ...params, ...reply }, own)))

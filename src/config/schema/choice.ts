@@ -54,6 +54,12 @@ const toolRules = z.strictObject({
     .describe(
       'Tools that a person has to approve before each call, by globs of <tool> or <server>__<tool>, as in ["delete_*"]; or "destructive" for all that the server does not declare read-only or not destructive. The client asks the person.',
     ),
+  approveBy: z
+    .enum(['client', 'page'])
+    .optional()
+    .describe(
+      'Where the person decides: "client", asked by the client, or "page": at the page of the bridge where people sign in, which requires "publicUrl" and "auth". There the person proves to be the caller. Default: client.',
+    ),
   approveFor: shortTime
     .optional()
     .describe(

@@ -58,6 +58,11 @@ export class Desk {
     return this.#place && `${this.#place.address}/${encodeURIComponent(server)}`
   }
 
+  /** The address where people answer the question with this name; undefined if there is no page. */
+  approvalAddressOf(name: string): string | undefined {
+    return this.#place && `${this.#place.address}/approve/${encodeURIComponent(name)}`
+  }
+
   /** The address of the page for one person. It is only for that person, so it must not be logged. */
   invite(ticket: Ticket): string | undefined {
     if (!this.#place) return undefined

@@ -3,6 +3,9 @@
  * request is in it.
  */
 import { sha256 } from '../../crypto/digest.js'
+import type { PageChoice, PageQuestion } from '../../policy/approval/page-questions.js'
+import { argumentText, runFor } from '../../policy/approval/question.js'
+import { printable } from '../../texts/printable.js'
 
 /** A server, and the person's account there. */
 export interface ServerRow {
@@ -32,6 +35,9 @@ export interface Content {
   onTo?: string | undefined
 }
 
+/** Most characters of the name of a tool. */
+const MAX_SHOWN_TOOL = 128
+
 const STYLE = `:root{color-scheme:light dark;font:1rem/1.5 system-ui,sans-serif;--line:#8888;--dim:#555;--act:#0b57d0;--on:#fff;background:#fff;color:#1f1f1f}
 @media(prefers-color-scheme:dark){:root{--dim:#bbb;--act:#a8c7fa;--on:#062e6f;background:#131314;color:#e3e3e3}}
 body{max-width:44rem;margin:0 auto;padding:1.5rem 1rem}
@@ -49,6 +55,7 @@ button,.button{font:inherit;padding:.35rem .9rem;border:1px solid var(--act);bor
 input{font:inherit;padding:.35rem .5rem;width:100%;max-width:26rem;box-sizing:border-box;margin:.25rem 0 .75rem}
 label,dt{font-weight:600}label{display:block}
 dl{margin:1rem 0}dd{margin:0 0 .75rem}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;border:1px solid var(--line);padding:.5rem .8rem}
 .notice{border:1px solid var(--line);border-left:.3rem solid var(--act);padding:.5rem .8rem;margin:1rem 0}`
 
 const STYLE_HASH = sha256(STYLE).toString('base64')
@@ -147,13 +154,38 @@ export function agreement(asked: Agreement, { base, secret }: PageContext): Cont
     ...(scopes.length > 0 ? [['It may then', scopes.join(', ')]] : []),
     ...(client === undefined ? [] : [['Asked for by', `a client that calls itself “${client}”`]]),
   ] as [string, string][]
-  const more = ticket === undefined ? '' : `<input type="hidden" name="t" value="${escaped(ticket)}">`
+  const more = ticket === undefined ? '' : hidden('t', ticket)
   return {
     title: `Sign in to ${server}`,
     body: `<dl>${rows.map(([name, text]) => `<dt>${name}</dt><dd>${escaped(text)}</dd>`).join('')}</dl>
 <p>Go on only if you have asked for this. Your calls use the account with which you sign in.</p>
 <p>${form(`${base}/${encodeURIComponent(server)}`, secret, 'Continue', undefined, more)} <a class="button" href="${escaped(base)}">Cancel</a></p>`,
   }
+}
+
+/** Asks whether a call may go to its server. */
+export function approval(name: string, asked: PageQuestion, { base, secret }: PageContext): Content {
+  const { server, tool, client, window } = asked
+  const rows = [
+    ['Server', server],
+    ['Tool', printable(tool, MAX_SHOWN_TOOL)],
+    ...(client === undefined ? [] : [['Asked for by', `a client that calls itself “${client}”`]]),
+  ] as [string, string][]
+  const button = (choice: PageChoice, label: string) =>
+    form(`${base}/approve/${encodeURIComponent(name)}`, secret, label, undefined, hidden('choice', choice))
+  const more = window === undefined ? '' : ` ${button('window', runFor(window))}`
+  const any = window === undefined ? '' : '<p class="dim">For that time, the tool runs with any arguments.</p>'
+  return {
+    title: 'Run this tool?',
+    body: `<dl>${rows.map(([term, text]) => `<dt>${term}</dt><dd>${escaped(text)}</dd>`).join('')}</dl>
+<pre>${escaped(argumentText(asked))}</pre>
+<p>Go on only if you have asked for this.</p>
+<p>${button('run', 'Run')}${more} ${button('refused', 'Do not run')}</p>${any}`,
+  }
+}
+
+function hidden(name: string, value: string): string {
+  return `<input type="hidden" name="${name}" value="${escaped(value)}">`
 }
 
 /** On the way to an authorization server. A redirect would not do: it counts as the target of the form. */
@@ -177,9 +209,8 @@ export function welcome(
       ? ''
       : `<p><a class="button main" href="${escaped(ways.company)}">Sign in with your company</a></p>`
   const notice = wrong ? '<p class="notice" role="alert">This token is unknown.</p>' : ''
-  const hidden = `<input type="hidden" name="secret" value="${escaped(secret)}">`
   const token = ways.tokens
-    ? `<form method="post" action="${escaped(`${base}/browser/token`)}">${hidden}
+    ? `<form method="post" action="${escaped(`${base}/browser/token`)}">${hidden('secret', secret)}
 <label for="token">Your token for this bridge</label>
 <input id="token" name="token" type="password" autocomplete="off" required>
 <button>Sign in</button></form>`
@@ -196,6 +227,6 @@ export function message(title: string, text: string, link: { text: string; href:
 /** A form with one button. */
 function form(action: string, secret: string | undefined, label: string, full?: string, more = ''): string {
   const name = full === undefined ? '' : ` aria-label="${escaped(full)}"`
-  const main = label === 'Continue' ? ' class="main"' : ''
-  return `<form method="post" action="${escaped(action)}"><input type="hidden" name="secret" value="${escaped(secret ?? '')}">${more}<button${main}${name}>${escaped(label)}</button></form>`
+  const main = label === 'Continue' || label === 'Run' ? ' class="main"' : ''
+  return `<form method="post" action="${escaped(action)}">${hidden('secret', secret ?? '')}${more}<button${main}${name}>${escaped(label)}</button></form>`
 }

@@ -6,11 +6,13 @@
 import { digest } from '../../crypto/digest.js'
 import type { SealKey } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
+import type { PageQuestions } from '../../policy/approval/page-questions.js'
 import type { BrowserAnswer, BrowserRequest } from '../../ports/browser.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import type { Accounts } from '../client/accounts.js'
 import type { AccountStatus } from '../client/status.js'
 import { redirect, shown } from './answer.js'
+import { answerQuestion, showQuestion } from './approving.js'
 import type { Company, KnownPerson } from './company.js'
 import type { Desk, Ticket } from './desk.js'
 import { agreement, type Content, leaving, list, message, type PageContext, type ServerRow, welcome } from './html.js'
@@ -22,6 +24,8 @@ export interface SignInPageOptions {
   address: string
   keys: readonly SealKey[]
   desk: Desk
+  /** What people are asked about calls. */
+  questions: PageQuestions
   /** The servers to sign in to, by name. */
   servers: ReadonlyMap<string, Accounts>
   /** The sign-in at the identity provider; undefined without one. */
@@ -70,6 +74,10 @@ export class SignInPage {
         return first === undefined ? this.#list(request) : this.#ask(request, first)
       case 'POST ':
         return first === undefined ? this.#missing(request) : this.#begin(request, first)
+      case 'GET approve':
+        return this.#show(request, second as string)
+      case 'POST approve':
+        return this.#choose(request, second as string)
       case 'GET callback':
         return this.#finish(request, second as string)
       case 'POST out':
@@ -162,6 +170,21 @@ export class SignInPage {
     return redirect(this.#base)
   }
 
+  // Calls that a person approves.
+
+  #show(request: BrowserRequest, name: string): Promise<BrowserAnswer> {
+    const known = this.#visitor(request)
+    if (!known) return this.#welcome({ question: name })
+    return showQuestion({ ...this.#options, ...known, name }, this.#contextOf(known.visitor))
+  }
+
+  async #choose(request: BrowserRequest, name: string): Promise<BrowserAnswer> {
+    const visitor = this.#sender(request)
+    if (!visitor) return this.#stale(request)
+    const asked = { ...this.#options, visitor, name }
+    return answerQuestion(asked, request.form.get('choice'), this.#contextOf(visitor))
+  }
+
   /** The content of the ticket, or the answer to an unusable one. Undefined without a ticket. */
   async #invited(
     server: string,
@@ -231,11 +254,13 @@ export class SignInPage {
     return this.#admit({ principal, who: principal }, arrival.to)
   }
 
-  #admit(person: KnownPerson, { server, ticket }: Destination): BrowserAnswer {
+  #admit(person: KnownPerson, { server, ticket, question }: Destination): BrowserAnswer {
     const { cookie } = this.#visitors.admit(person)
     const [, ...others] = this.#visitors.forgotten
     const query = ticket === undefined ? '' : `?t=${encodeURIComponent(ticket)}`
-    const to = server === undefined ? this.#base : `${this.#base}/${encodeURIComponent(server)}${query}`
+    const at = (path: string) => `${this.#base}/${path}${query}`
+    const ofServer = server === undefined ? this.#base : at(encodeURIComponent(server))
+    const to = question === undefined ? ofServer : at(`approve/${encodeURIComponent(question)}`)
     return redirect(to, cookie, ...others)
   }
 

@@ -20,8 +20,9 @@ export interface ArrivingBrowser {
   to: Destination
 }
 
-/** A place on the page: a server, or the list of all. */
+/** A place on the page: a server, a question about a call, or the list of all servers. */
 export interface Destination {
+  question?: string | undefined
   server?: string | undefined
   ticket?: string | undefined
 }

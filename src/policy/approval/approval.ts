@@ -22,17 +22,21 @@ import { uncovered } from '../../protocol/input.js'
 import { CALL_TOOL } from '../../protocol/methods.js'
 import { EMPTY, edit, parseObject, raw } from '../../rpc/splice.js'
 import { ChosenList } from '../choice/listed.js'
+import { clientNameOf } from '../client-name.js'
 import { refuse, toolOf } from '../refusal.js'
 import { isUnambiguous } from '../unambiguous.js'
 import { argumentLines } from './argument-lines.js'
 import { type AskedRules, type AskedTool, askedOn, askedTools } from './asked-tools.js'
+import { type ApprovalPage, decideAtPage } from './by-page.js'
 import { type Approved, digestOf, type Pass, Passes } from './passes.js'
-import { decisionIn, formOf, named } from './question.js'
+import { type Decided, decisionIn, formOf, named } from './question.js'
 
 export interface ApprovalOptions extends AskedRules {
   server: string
   /** Milliseconds for which a person may allow a tool with any arguments. */
   approveFor?: number | undefined
+  /** The page where people decide; undefined if their clients ask them. */
+  page?: ApprovalPage | undefined
   /** Milliseconds in which the person has to answer. */
   within(): number
   keys: readonly SealKey[]
@@ -46,7 +50,7 @@ const FORM = parseObject('{"mode":"form"}')
 
 /** The policy of one server. It has to be behind those that refuse calls, and before the limits of calls. */
 export function approval(options: ApprovalOptions): Policy {
-  const { server, approveFor, within, memory, observe, override = {} } = options
+  const { server, approveFor, page, within, memory, observe, override = {} } = options
   const asks = askedTools(server, options)
   const list = new ChosenList<AskedTool>({ server, method: LIST, see: askedOn(options), memory })
   const passes = new Passes(options)
@@ -63,12 +67,12 @@ export function approval(options: ApprovalOptions): Policy {
     const { state } = call.answers ?? {}
     const pass = state === undefined ? undefined : passes.read(state, approved, call)
     if (pass?.of === 'server') return goingOn(call, approved, pass, next)
-    if (pass) return answered(call, approved, pass, next)
+    if (pass?.of === 'question' && !page) return answered(call, approved, pass, next)
     // No answer to a question that was asked here.
     const fresh = call.answers ? { ...call, answers: undefined } : call
     if (await passes.useKept(approved)) return run(fresh, approved, 'kept', next)
     if (windowFor(call) !== undefined && (await passes.isOpen(approved))) return run(fresh, approved, 'window', next)
-    return ask(fresh, approved, listed)
+    return page ? atPage(page, call, { approved, pass, listed }, next) : ask(fresh, approved, listed)
   }
 
   /** What the server lists under a name. Undefined if it lists none, or if the list cannot be read now. */
@@ -85,17 +89,55 @@ export function approval(options: ApprovalOptions): Policy {
     const { tool } = approved
     if (uncovered('elicitation/create', FORM, parseObject(call.caller.capabilities))) {
       call.approval?.('impossible')
-      const text = `A person has to approve "${named(call.called ?? tool)}" first, and this client cannot ask for that. Nothing was run. Use a client that supports elicitation, or have the operator change "approve" for this tool`
+      const text = `A person has to approve "${named(call.called ?? tool)}" first, and this client cannot ask for that. Nothing was run. Use a client that supports elicitation, or have the operator set "approveBy": "page" for the server`
       return refuse(call, { reason: 'approval_required', text })
     }
-    const omitted = new Set(Object.keys(override[tool]?.set ?? {}))
-    const secrets = listed?.secrets ?? new Set<string>()
-    const lines = argumentLines(raw(call.params, 'arguments') ?? '{}', { secrets, omitted })
-    const inputRequests = formOf({ server, tool, arguments: lines }, windowFor(call))
+    const inputRequests = formOf(decidedOn(call, tool, listed), windowFor(call))
     const requestState = await passes.issue('question', approved, within())
     tell('asked')
     call.approval?.('asked')
     return { kind: 'input', result: edit(EMPTY, { inputRequests, requestState }) }
+  }
+
+  /** What the person decides on. */
+  function decidedOn(call: Call, tool: string, listed: AskedTool | undefined): Decided {
+    const omitted = new Set(Object.keys(override[tool]?.set ?? {}))
+    const secrets = listed?.secrets ?? new Set<string>()
+    const lines = argumentLines(raw(call.params, 'arguments') ?? '{}', { secrets, omitted })
+    return { server, tool, arguments: lines }
+  }
+
+  async function atPage(
+    where: ApprovalPage,
+    call: Call,
+    { approved, pass, listed }: { approved: Approved; pass: Pass | undefined; listed: AskedTool | undefined },
+    next: Handler,
+  ): Promise<Final> {
+    const { tool } = approved
+    const window = windowFor(call)
+    const decided = await decideAtPage(where, {
+      passes,
+      call,
+      approved,
+      pass: pass?.of === 'page' ? pass : undefined,
+      question: {
+        ...decidedOn(call, tool, listed),
+        client: clientNameOf(call.caller.clientInfo),
+        window,
+        until: Date.now() + within(),
+      },
+    })
+    if (typeof decided === 'object') {
+      if (decided.isNew) tell('asked')
+      call.approval?.('asked')
+      if ('final' in decided) return decided.final
+      const text = `A person has to approve "${named(call.called ?? tool)}" first: open ${decided.address}, and call it again after that. Nothing was run`
+      return refuse(call, { reason: 'approval_required', text, data: { url: decided.address } })
+    }
+    if (decided !== 'run' && decided !== 'window') return refused(call, decided)
+    if (decided === 'window' && window !== undefined) await passes.open(approved, window)
+    tell('approved')
+    return run({ ...call, answers: undefined }, approved, 'page', next)
   }
 
   async function answered(call: Call, approved: Approved, pass: Pass, next: Handler): Promise<Final> {

@@ -13,8 +13,9 @@ export interface Unwritten {
   omitted: ReadonlySet<string>
 }
 
-/** Most lines, and most characters of a value and of its place. */
+/** Most lines, most characters of all of them, of a value and of its place. */
 const MAX_ARGUMENT_LINES = 40
+const MAX_ARGUMENT_TEXT = 4_000
 const MAX_ARGUMENT_VALUE = 300
 const MAX_PLACE = 120
 const PLAIN = /^[a-z_][\w-]*$/i
@@ -35,6 +36,8 @@ export function argumentLines(args: Json, unwritten: Unwritten): { lines: string
 class Reader {
   readonly lines: string[] = []
   count = 0
+  /** Characters that are left for lines. */
+  #left = MAX_ARGUMENT_TEXT
   readonly #text: string
   readonly #unwritten: Unwritten
   #at = 0
@@ -98,7 +101,9 @@ class Reader {
   }
 
   #write(place: string, text: string): void {
-    if (++this.count <= MAX_ARGUMENT_LINES) this.lines.push(`${place}: ${text}`)
+    const line = `${place}: ${text}`
+    this.#left -= line.length
+    if (++this.count <= MAX_ARGUMENT_LINES && this.#left >= 0) this.lines.push(line)
   }
 }
 

@@ -24,7 +24,7 @@ export interface Approved {
 /** A state that this bridge has sealed for the call. */
 export interface Pass {
   /** A question to the person, or a later one of the server. */
-  of: 'question' | 'server'
+  of: 'question' | 'server' | 'page'
   id: string
   isOver: boolean
   /** The state of the server. */
@@ -55,6 +55,20 @@ export class Passes {
   async issue(of: Pass['of'], approved: Approved, within = OF_SERVER, state?: Json): Promise<Json> {
     const id = randomId()
     await this.#put(`${of} ${id}`, approved.principal, within)
+    return this.#sealed({ of, id }, approved, Date.now() + within, state)
+  }
+
+  /** Makes a state that says that the client was sent to the page. */
+  mark(approved: Approved, until: number): Json {
+    return this.#sealed({ of: 'page', id: '' }, approved, until, undefined)
+  }
+
+  /** The name of a question at the page, which nobody can guess. */
+  nameAtPage({ principal, tool, digest: d }: Approved): string {
+    return this.#carrier.hash(JSON.stringify([this.#server, principal, tool, d]))
+  }
+
+  #sealed({ of, id }: Pick<Pass, 'of' | 'id'>, approved: Approved, until: number, state: Json | undefined): Json {
     const { principal, tool, digest: d } = approved
     const fields = {
       k: of,
@@ -63,7 +77,7 @@ export class Passes {
       n: digest(tool),
       p: this.#carrier.hash(principal),
       d,
-      e: Date.now() + within,
+      e: until,
     }
     return this.#carrier.carry(fields, state)
   }

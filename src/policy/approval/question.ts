@@ -16,16 +16,24 @@ export interface Decided {
 export type Decision = 'run' | 'window' | 'refused' | 'cancelled'
 
 /** Name of the question. */
-const QUESTION = 'approval'
+export const QUESTION = 'approval'
 const RUN = 'Run'
 const NOT = 'Do not run'
 const MAX_ASKED_NAME = 128
 
 /** What is asked, as text. What the server says of the tool is not part of it. */
-export function askedText({ server, tool, arguments: { lines, more } }: Decided): string {
+export function askedText(decided: Decided): string {
+  return `${askedOf(decided)}\n\n${argumentText(decided)}`
+}
+
+/** The arguments, as text. */
+export function argumentText({ arguments: { lines, more } }: Pick<Decided, 'arguments'>): string {
   const rest = more > 0 ? [`… and ${more} more values, which are not shown`] : []
-  const shown = lines.length === 0 ? ['It gets no arguments.'] : [...lines, ...rest]
-  return [`Run the tool "${named(tool)}" of the server "${named(server)}"?`, '', ...shown].join('\n')
+  return lines.length === 0 && more === 0 ? 'It gets no arguments.' : [...lines, ...rest].join('\n')
+}
+
+function askedOf({ server, tool }: Decided): string {
+  return `Run the tool "${named(tool)}" of the server "${named(server)}"?`
 }
 
 /** The form that asks, as `inputRequests`. `window`: milliseconds for which the person may allow the tool. */
@@ -39,6 +47,12 @@ export function formOf(decided: Decided, window: number | undefined): Json {
   const requestedSchema = { type: 'object', properties: { answer }, required: ['answer'] }
   const params = { mode: 'form', message, requestedSchema }
   return JSON.stringify({ [QUESTION]: { method: 'elicitation/create', params } })
+}
+
+/** The address where the person decides, as `inputRequests`. */
+export function urlOf(decided: Decided, url: string): Json {
+  const message = `${askedOf(decided)} Decide on this page.`
+  return JSON.stringify({ [QUESTION]: { method: 'elicitation/create', params: { mode: 'url', message, url } } })
 }
 
 /** The decision in the answers of a client. What is not understood approves nothing. */
@@ -56,7 +70,8 @@ function saidIn(answer: Payload): string | undefined {
   return content && stringIn(content, 'answer')
 }
 
-function runFor(window: number): string {
+/** The answer that allows the tool for so many milliseconds. */
+export function runFor(window: number): string {
   return `Run, and ask no more for ${inWords(window)}`
 }
 
