@@ -23,6 +23,8 @@ import {
 import { ModernHttp } from '../support/modern-http.js'
 import { noRedis, RedisServer } from '../support/redis.js'
 
+const NAMED = { type: 'object', properties: { name: { type: 'string' } } }
+
 /** A modern client of few words. */
 const ABLE = { [MODERN_CAPABILITIES]: { elicitation: {} } }
 const ask = (url: string, params: Json, headers: Record<string, string> = {}, meta: Json = ABLE) =>
@@ -257,6 +259,35 @@ t.test('another replica takes the answer, and no two of them take the same', { s
   t.match((await ask(two, params, own)).message.error, { code: -32603 }, 'without the Redis, nothing is run')
   t.equal(server.of('tools/call').length, 3)
 })
+
+t.test(
+  'a question of the server after the approval is answered at the replica that waits for it',
+  { skip: noRedis },
+  async (t) => {
+    const redis = await RedisServer.start(t)
+    const server = await LegacyHttp.start(t)
+    const entry = { url: server.url, tools: { approve: ['ask'] } }
+    const shared = { redis: { url: redis.url }, stateKeys: ['a key of at least thirty-two characters'] }
+    const [one, two] = [await startBridge(t, entry, shared), await startBridge(t, entry, shared)]
+    const rounds = [
+      { name: { method: 'elicitation/create', params: { mode: 'form', message: '?', requestedSchema: NAMED } } },
+    ]
+    const params = { name: 'ask', arguments: { rounds } }
+    const name = { name: { action: 'accept', content: { name: 'Zoë' } } }
+    for (const [first, second, third] of [
+      [one, two, one],
+      [two, two, one],
+    ] as const) {
+      const asked = await ask(first.url, params)
+      const later = askedIn(await ask(second.url, { ...params, ...answeredBy(asked) }))
+      const [key = ''] = Object.keys(later.inputRequests)
+      const reply = { ...params, inputResponses: { [key]: name.name }, requestState: later.requestState }
+      t.match(textIn(await ask(third.url, reply)), /Zoë/)
+      t.match(textIn(await ask(third.url, reply)), /was used before/)
+    }
+    t.equal(server.of('tools/call').length, 2)
+  },
+)
 
 t.test('probe says which tools are asked for', async (t) => {
   const server = await LegacyHttp.start(t)
