@@ -91,6 +91,8 @@ const inGroups = {
 
 const isReplyFrom = (file) => file.includes(join('@fastify', 'reply-from'))
 
+/** Packages that ask for modules which they seldom use. */
+const LATE_IN = [join('prom-client', 'lib'), join('node_modules', 'fastify', 'lib')]
 /** Modules of Node.js that take milliseconds to load, and that a start of a program behind the bridge does not need. */
 const LATE = ['crypto', 'http', 'http2', 'https', 'readline', 'readline/promises', 'tls', 'zlib']
 
@@ -106,7 +108,7 @@ const ofNode = {
       const name = path.replace(/^node:/, '')
       const isLate =
         LATE.includes(name) &&
-        (importer.startsWith(resolve('src') + sep) || importer.includes(join('prom-client', 'lib')))
+        (importer.startsWith(resolve('src') + sep) || LATE_IN.some((folder) => importer.includes(folder)))
       return { path: name, namespace: isLate ? 'late' : 'of-node' }
     })
     const taken = (name) => `process.getBuiltinModule('node:${name}')`

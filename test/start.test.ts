@@ -65,6 +65,21 @@ t.test(
   },
 )
 
+/** Tells on stderr which modules of Node.js were loaded: for NODE_OPTIONS. */
+const TELLS_MODULES = `process.on('exit', () => process.stderr.write(\`loaded \${process.moduleLoadList.join(' ')}\\n\`))`
+
+t.test('a bridge without TLS loads no TLS and no HTTP/2', { skip }, async (t) => {
+  const env = { NODE_OPTIONS: `--require=${temporaryFile(t, 'modules.cjs', TELLS_MODULES)}` }
+  const args = ['--log-format', 'json', '--listen', 'http://127.0.0.1:0/mcp', '--', execPath, server, '{}']
+  const { child, ended, stderr } = startProgram(t, args, env)
+  await until(() => stderr().includes('"server_ready"') || child.exitCode !== null, 'a line')
+  child.kill()
+  t.equal(await ended, 0)
+  const [, loaded = ''] = /^loaded (.*)$/m.exec(stderr()) ?? []
+  t.match(loaded, 'NativeModule http ')
+  for (const name of ['http2', 'https', 'tls', 'zlib', 'readline']) t.notMatch(loaded, `NativeModule ${name} `)
+})
+
 /** Tells on stderr which programs of servers start: for NODE_OPTIONS. */
 const TELLS_STARTS = `const childProcess = require('node:child_process')
 const { spawn } = childProcess
