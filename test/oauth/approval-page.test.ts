@@ -170,6 +170,27 @@ t.test('for a while, and refusals at the client', async (t) => {
   )
 })
 
+t.test(
+  'people who sign in at the identity provider come back to the question, and only the caller can answer',
+  async (t) => {
+    const server = await ModernHttp.start(t)
+    const own = { url: server.url, tools: { approve: ['echo'], approveBy: 'page' } }
+    const { url, tokenOf, becomes } = await startCompany(t, { settings: { mcpServers: { test: own } } })
+    const headers = { authorization: `Bearer ${await tokenOf('alice')}` }
+    const params = { name: 'echo', arguments: { path: '/a' } }
+    const asked = await call(url, 'tools/call', params, { headers, meta: OPENS })
+    becomes('bob')
+    t.equal((await new Browser().go(questionIn(asked).url)).status, 404)
+    becomes('alice')
+    const browser = new Browser()
+    const shown = await browser.go(questionIn(asked).url)
+    t.match(shown, { status: 200, page: /<pre>path: &#34;\/a&#34;<\/pre>/ })
+    t.match((await browser.press(shown, 'Run')).page, /It is run/)
+    const answer = await call(url, 'tools/call', { ...params, ...again(asked) }, { headers, meta: OPENS })
+    t.equal(textIn(answer), '{"path":"/a"}')
+  },
+)
+
 t.test('a question that is too old cannot be answered', async (t) => {
   const { ask, origin, called } = await start(t, {}, { timeouts: { answer: 1_000 } })
   const browser = await browserOf('ada', origin)

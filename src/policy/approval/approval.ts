@@ -18,9 +18,8 @@ import {
   type Handler,
   type Policy,
 } from '../../protocol/call.js'
-import { uncovered } from '../../protocol/input.js'
 import { CALL_TOOL } from '../../protocol/methods.js'
-import { EMPTY, edit, parseObject, raw } from '../../rpc/splice.js'
+import { EMPTY, edit, raw } from '../../rpc/splice.js'
 import { ChosenList } from '../choice/listed.js'
 import { clientNameOf } from '../client-name.js'
 import { refuse, toolOf } from '../refusal.js'
@@ -29,7 +28,7 @@ import { argumentLines } from './argument-lines.js'
 import { type AskedRules, type AskedTool, askedOn, askedTools } from './asked-tools.js'
 import { type ApprovalPage, decideAtPage } from './by-page.js'
 import { type Approved, digestOf, type Pass, Passes } from './passes.js'
-import { type Decided, decisionIn, formOf, named } from './question.js'
+import { canAsk, type Decided, decisionIn, formOf, named } from './question.js'
 
 export interface ApprovalOptions extends AskedRules {
   server: string
@@ -46,7 +45,6 @@ export interface ApprovalOptions extends AskedRules {
 }
 
 const LIST = 'tools/list'
-const FORM = parseObject('{"mode":"form"}')
 
 /** The policy of one server. It has to be behind those that refuse calls, and before the limits of calls. */
 export function approval(options: ApprovalOptions): Policy {
@@ -87,7 +85,7 @@ export function approval(options: ApprovalOptions): Policy {
 
   async function ask(call: Call, approved: Approved, listed: AskedTool | undefined): Promise<Final> {
     const { tool } = approved
-    if (uncovered('elicitation/create', FORM, parseObject(call.caller.capabilities))) {
+    if (!canAsk(call, 'form')) {
       call.approval?.('impossible')
       const text = `A person has to approve "${named(call.called ?? tool)}" first, and this client cannot ask for that. Nothing was run. Use a client that supports elicitation, or have the operator set "approveBy": "page" for the server`
       return refuse(call, { reason: 'approval_required', text })

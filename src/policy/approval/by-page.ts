@@ -2,13 +2,12 @@
 
 import { Fault } from '../../fault/fault.js'
 import type { Call, Final } from '../../protocol/call.js'
-import { uncovered } from '../../protocol/input.js'
 import { EMPTY, edit, type Json, objectIn, parseObject } from '../../rpc/splice.js'
 import { pause } from '../../time/pause.js'
 import { stringIn } from '../unambiguous.js'
 import type { PageChoice, PageQuestion, PageQuestions } from './page-questions.js'
 import type { Approved, Passes } from './passes.js'
-import { QUESTION, urlOf } from './question.js'
+import { canAsk, QUESTION, urlOf } from './question.js'
 
 /** The page. */
 export interface ApprovalPage {
@@ -29,7 +28,6 @@ export type AtPage =
 /** Milliseconds that a call waits for the person before its client has to come again, and between two looks. */
 const WAITS = 8_000
 const LOOKS = 250
-const URL_MODE = parseObject('{"mode":"url"}')
 
 /** What the client has said to the address, when it comes again. */
 type Said = 'accepted' | 'refused' | 'cancelled'
@@ -67,7 +65,7 @@ export async function decideAtPage(
   // It comes again in a while (MCP 2026-07-28, basic/patterns/mrtr).
   if (said) return { isNew: false, final: { kind: 'input', result: edit(EMPTY, { requestState }) } }
   const isNew = chosen === undefined && (await questions.ask(name, principal, question))
-  if (uncovered('elicitation/create', URL_MODE, parseObject(call.caller.capabilities))) return { isNew, address }
+  if (!canAsk(call, 'url')) return { isNew, address }
   const inputRequests = urlOf(question, address)
   return { isNew, final: { kind: 'input', result: edit(EMPTY, { inputRequests, requestState }) } }
 }

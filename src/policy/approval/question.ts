@@ -1,5 +1,7 @@
 /** Asks a person whether a tool may run, and reads the answer. */
 
+import type { Call } from '../../protocol/call.js'
+import { uncovered } from '../../protocol/input.js'
 import { type Json, objectIn, type Payload, parseObject } from '../../rpc/splice.js'
 import { printable } from '../../texts/printable.js'
 import { stringIn } from '../unambiguous.js'
@@ -10,6 +12,13 @@ export interface Decided {
   /** The name of the tool at the server. */
   tool: string
   arguments: { lines: readonly string[]; more: number }
+}
+
+const MODES = { form: parseObject('{"mode":"form"}'), url: parseObject('{"mode":"url"}') } as const
+
+/** Whether the client of a call can be asked in this way. In a session of the server itself, only the server asks. */
+export function canAsk({ caller, link }: Call, mode: keyof typeof MODES): boolean {
+  return !link && !uncovered('elicitation/create', MODES[mode], parseObject(caller.capabilities))
 }
 
 /** What the person has said. */

@@ -264,6 +264,8 @@ t.test('a client that cannot be asked is told the way out', async (t) => {
     t.equal(reasonOf(last), 'approval_required')
     t.match(last, { result: { content: [{ text: /Use a client that supports elicitation/ }] } })
   }
+  const link = { ask: () => Promise.reject(new Error('not sent')) }
+  t.equal(reasonOf(await ask('delete_file', { link })), 'approval_required', 'in a session of the server itself')
   t.equal((await ask('delete_file', { caller: { capabilities: '{"elicitation":{"form":{}}}' } })).kind, 'input')
   t.same(server.called, [])
   t.same(events, ['asked'])
