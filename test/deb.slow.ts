@@ -95,6 +95,8 @@ t.test('it is installed, started, upgraded, removed and purged', { skip }, async
   t.equal(await sh('dpkg --verify mcp-bridge'), '', 'all files are as they were packed')
   const installed = readFileSync(at('/lib/systemd/system/mcp-bridge.service'), 'utf8')
   t.same(installed, unit.replace(/^LoadCredential=.*\n/gm, ''), 'the unit is that of the documentation')
+  for (const [, program = ''] of installed.matchAll(/^Exec\w+=(\S+)/gm))
+    t.ok(existsSync(at(program)), `${program} of the unit is in a Debian with nothing but what each has`)
   await t.rejects(sh(`mcp-bridge check --config ${CONFIG}`), /mcpServers/, 'it has no servers yet')
 
   const demo = { command: '/usr/bin/mcp-bridge', args: ['demo', 'server'] }
