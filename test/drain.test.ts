@@ -21,11 +21,11 @@ const PARKED = 20
 const at = (url: string, path: string) => new URL(path, url).href
 const wait = (url: string, ms: number) => call(url, 'tools/call', { name: 'wait', arguments: { ms } })
 
-const modernCall = (name: string, args: object = {}) => ({
+const modernCall = (name: string, args: object = {}, meta: object = {}) => ({
   jsonrpc: '2.0',
   id: 1,
   method: 'tools/call',
-  params: { name, arguments: args, _meta: envelope() },
+  params: { name, arguments: args, _meta: { ...envelope(), ...meta } },
 })
 
 /** Sends a message over a connection of an agent. */
@@ -139,14 +139,19 @@ t.test(
     const modern = await ModernHttp.start(t)
     const legacy = await LegacyHttp.start(t)
     const servers = { program: legacyStdio(t).server, http: { url: modern.url }, old: { url: legacy.url } }
-    const { program, origin } = await start(t, servers, { drainDelay: 3_600_000, commitAfter: 1 })
+    const { program, origin } = await start(t, servers, { drainDelay: 3_600_000 })
     const open = await LegacyClient.open(at(origin, '/program/mcp'))
     const session = { 'mcp-session-id': open.session, 'mcp-protocol-version': '2025-11-25' }
     const lanes = [
       ['translated', '/program/mcp', modernCall('echo'), {}],
       ['passed on', '/http/mcp', modernCall('echo'), {}],
       ['in a session', '/program/mcp', { jsonrpc: '2.0', id: 2, method: 'tools/list' }, session],
-      ['as an event stream', '/program/mcp', modernCall('wait', { ms: 50 }), {}],
+      [
+        'as an event stream',
+        '/program/mcp',
+        modernCall('progress', { values: [1], ms: 50 }, { progressToken: 'p' }),
+        {},
+      ],
     ] as const
     const agent = new Agent({ keepAlive: true })
     t.teardown(() => agent.destroy())
@@ -160,11 +165,11 @@ t.test(
     const another = new Agent({ keepAlive: true })
     t.teardown(() => another.destroy())
     // The head of its answer has not been sent before the signal, because it is no event stream.
-    const relayed = await LegacyClient.open(at(origin, '/old/mcp'))
+    const old = await LegacyClient.open(at(origin, '/old/mcp'))
     const waiting = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'wait', arguments: { ms: 3_000 } } }
     const inFlight = onConnection(another, at(origin, '/old/mcp'), waiting, {
       ...session,
-      'mcp-session-id': relayed.session,
+      'mcp-session-id': old.session,
     })
     await until(() => legacy.of('tools/call').length === 1, 'the call at the server')
     program.child.kill('SIGTERM')

@@ -115,7 +115,6 @@ export class GroupMount implements Served {
       further: [],
       sessionSettings: this.#sessionSettings,
       forwarded: () => ({ names: this.#forwarded }),
-      relay: undefined,
       shared,
     })
   }

@@ -34,7 +34,7 @@ import type { TokenLives } from '../plugins/token-lives.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Replicas } from '../ports/replicas.js'
-import type { Relayed } from '../protocol/upstream.js'
+import type { OverHttp } from '../protocol/upstream.js'
 import { limitBodyTime } from './body-time.js'
 import type { HttpMount } from './http-mount.js'
 import { refuseInJsonRpc, sendContinue } from './refusing.js'
@@ -52,7 +52,7 @@ export interface MountEndpoint {
   mount: HttpMount
   paths: readonly string[]
   /** The server that clients find there, if there is one alone, as of `Reach`. */
-  relayed: Relayed | undefined
+  overHttp: OverHttp | undefined
   /** By path, the server that had it before a group took it over. */
   before?: ReadonlyMap<string, HttpMount>
 }
@@ -150,7 +150,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     isForwarded,
   })
   const pages = options.page ? signInPaths(options.page.path) : []
-  const open = endpoints.flatMap(({ mount, relayed }) => mount.open({ relayed }))
+  const open = endpoints.flatMap(({ mount, overHttp }) => mount.open({ overHttp }))
   await app.register(auth, {
     mode: authMode(settings, options),
     endpoints: guarded?.endpoints,

@@ -1,13 +1,12 @@
-/** The HTTP side of a mount: its endpoints, the sessions of its legacy clients, and its relay. */
+/** The HTTP side of a mount: its endpoints, and the sessions of its legacy clients. */
 
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { shareOf, ssePaths } from '../config/settings.js'
+import { carriedIn } from '../downstream/http/carried-headers.js'
 import { endpoint } from '../downstream/http/endpoint.js'
 import { extraPaths } from '../downstream/http/extra-paths.js'
 import { ForwardedStreams } from '../downstream/http/forwarded-streams.js'
 import { HandedSessions } from '../downstream/http/handed-sessions.js'
-import { Relay, type RelayOptions } from '../downstream/http/relay.js'
-import { carriedIn } from '../downstream/http/relay-headers.js'
 import type { HttpSession } from '../downstream/http/session.js'
 import { type KeptSession, Sessions } from '../downstream/http/sessions.js'
 import { type SseSession, sse } from '../downstream/http/sse.js'
@@ -21,7 +20,7 @@ import { chosenFrom, type ForwardedHeader, headersIn, principalWith } from '../p
 import type { Gauge } from '../ports/events.js'
 import type { Handler } from '../protocol/call.js'
 import { isCarried } from '../protocol/headers.js'
-import type { Relayed, Upstream } from '../protocol/upstream.js'
+import type { OverHttp, Upstream } from '../protocol/upstream.js'
 import type { CommonSettings } from './mount-settings.js'
 import { auditedBy } from './refusing.js'
 import type { Shared } from './shared.js'
@@ -38,8 +37,6 @@ export interface HttpMountOptions {
   sessionSettings: SessionSettings
   /** The headers of callers that servers get. */
   forwarded: () => Forwarded
-  /** Options of the relay; undefined without a relay. */
-  relay: Omit<RelayOptions, 'sessions' | 'keepAlive'> | undefined
   shared: Pick<Shared, 'replicas' | 'memory' | 'events' | 'refusals' | 'audit'>
 }
 
@@ -53,11 +50,8 @@ interface Forwarded {
 /** The paths of a server, and its addresses. */
 export interface ServedAt {
   paths: readonly string[]
-  /**
-   * For passing messages to the only server at these paths unchanged. Undefined if there are several, or if it is not reached
-   * over Streamable HTTP.
-   */
-  relayed: Relayed | undefined
+  /** The only server at these paths. Undefined if there are several, or if it is not reached over Streamable HTTP. */
+  overHttp: OverHttp | undefined
   /** The addresses of endpoints, as clients know them. */
   addresses: PublicAddresses
   /** The server that had a path before a group took it over: its sessions continue there. */
@@ -71,7 +65,6 @@ export class HttpMount {
   readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
   /** Sessions that a replica hands over when it shuts down. */
   readonly #handed: HandedSessions | undefined
-  readonly #relay: Relay | undefined
   readonly #listening: SharedListening
   /** Ends the subscriptions of modern clients. */
   #endings = new Admission()
@@ -79,12 +72,10 @@ export class HttpMount {
   readonly #forwarded = new ForwardedStreams()
   /** Its sessions go on elsewhere, where they can. */
   #leaves = false
-  /** Ends listening to other replicas. */
-  readonly #unhear: (() => void) | undefined
 
   constructor(options: HttpMountOptions) {
     this.#options = options
-    const { name, settings, relay } = options
+    const { name, settings } = options
     const { replicas } = options.shared
     const bounds = boundsIn(settings)
     const handed = replicas && new HandedSessions(replicas, name)
@@ -93,11 +84,6 @@ export class HttpMount {
     const keeping = { ...bounds, replicas }
     this.#sessions = { http: new Sessions({ ...keeping, ended }), sse: new Sessions(keeping) }
     this.#listening = new SharedListening(options.upstream.handle)
-    const { max, share, idle, keepAlive } = bounds
-    const known = replicas && { server: name, records: replicas.records, idle }
-    this.#relay = relay && new Relay({ ...relay, keepAlive, sessions: { max, share, idle, shared: known } })
-    const relayed = this.#relay?.sessions
-    this.#unhear = relayed && replicas?.hear(name, { changed() {}, missed: () => void relayed.shareAgain() })
   }
 
   /** Applies the settings, which have changed: bounds and times. Sessions go on. */
@@ -105,13 +91,12 @@ export class HttpMount {
     const { max, share, idle, gone, keepAlive } = boundsIn(this.#options.settings)
     this.#sessions.http.change({ max, share, idle, gone, keepAlive })
     this.#sessions.sse.change({ max, share, idle, gone, keepAlive })
-    this.#relay?.change({ max, share, idle, keepAlive })
   }
 
   /** The number of sessions of all kinds. */
   get sessionCount(): number {
     const { http, sse } = this.#sessions
-    return http.size + sse.size + (this.#relay?.sessions.size ?? 0)
+    return http.size + sse.size
   }
 
   /** The usage of the bounds of sessions. */
@@ -122,12 +107,11 @@ export class HttpMount {
     return [
       { bound: 'client_sessions', ...whose, used: this.#sessions.http.size, limit },
       { bound: 'client_sessions_sse', ...whose, used: this.#sessions.sse.size, limit },
-      ...(isGroup ? [] : [{ bound: 'relayed_sessions', ...whose, used: this.#relay?.sessions.size ?? 0, limit }]),
     ]
   }
 
   /** Registers the paths of this server at a Fastify instance. */
-  async register(app: FastifyInstance, { paths, relayed, addresses, before }: ServedAt): Promise<void> {
+  async register(app: FastifyInstance, { paths, overHttp, addresses, before }: ServedAt): Promise<void> {
     const { upstream, log, settings, sessionSettings, shared } = this.#options
     const { compat, timeouts, auth } = settings
     const { replicas, memory, refusals, events } = shared
@@ -144,10 +128,10 @@ export class HttpMount {
       const former = before?.get(path)
       const metadata = (request: FastifyRequest) => addresses.metadata(request, path)
       const refusing = { draftErrorCodes: compat.draftErrorCodes, ...(passthrough && { passthrough: { metadata } }) }
-      if (relayed && passthrough) {
+      if (overHttp && passthrough) {
         const resource = (request: FastifyRequest) => addresses.endpoint(request, path)
-        const documents = metadataPaths(relayed.url, addresses.metadataPaths(path))
-        await app.register(extraPaths, { relayed, paths: documents, resource, publicPrefix, passthrough, log })
+        const documents = metadataPaths(overHttp.url, addresses.metadataPaths(path))
+        await app.register(extraPaths, { overHttp, paths: documents, resource, publicPrefix, passthrough, log })
       }
       await app.register(endpoint, {
         ...common,
@@ -158,8 +142,7 @@ export class HttpMount {
         sessions: former ? http.beside(former.#sessions.http) : http,
         handed: this.#handed,
         events,
-        speaks: relayed && (() => relayed.speaks()),
-        relay: this.#relay ?? (former ? former.#relay?.forSessions : undefined),
+        speaks: overHttp && (() => overHttp.speaks()),
         refusing,
         compat,
         keepAlive: timeouts.keepAlive,
@@ -176,21 +159,21 @@ export class HttpMount {
     const further = new Map(this.#options.further.map((path) => [path, path]))
     const [first = ''] = paths
     const resource = (request: FastifyRequest) => addresses.endpoint(request, first)
-    if (relayed && further.size > 0)
-      await app.register(extraPaths, { relayed, paths: further, resource, publicPrefix, passthrough, log })
+    if (overHttp && further.size > 0)
+      await app.register(extraPaths, { overHttp, paths: further, resource, publicPrefix, passthrough, log })
   }
 
   /** Paths of the server's metadata, which say how to authenticate. Pages of all origins may read them. */
-  metadata({ paths, relayed, addresses }: Pick<ServedAt, 'paths' | 'relayed' | 'addresses'>): readonly string[] {
+  metadata({ paths, overHttp, addresses }: Pick<ServedAt, 'paths' | 'overHttp' | 'addresses'>): readonly string[] {
     const { settings, further } = this.#options
-    if (!relayed) return []
+    if (!overHttp) return []
     const own = settings.auth?.passthrough ? paths.flatMap((path) => addresses.metadataPaths(path)) : []
     return [...own, ...further.filter((path) => path.startsWith(METADATA))]
   }
 
   /** Further paths without authentication. */
-  open({ relayed }: Pick<ServedAt, 'relayed'>): readonly string[] {
-    return relayed ? this.#options.further : []
+  open({ overHttp }: Pick<ServedAt, 'overHttp'>): readonly string[] {
+    return overHttp ? this.#options.further : []
   }
 
   /** Ends the subscriptions of modern clients gracefully. Clients open them again at the new owner of the path. */
@@ -216,14 +199,12 @@ export class HttpMount {
   /** Admits only requests that continue those in progress. */
   drain(): void {
     this.#forwarded.end()
-    this.#relay?.drain()
     this.#sessions.http.drain()
     this.#sessions.sse.drain()
   }
 
-  /** Ends the relayed requests in progress with an error, and forwards nothing new. */
+  /** Takes nothing new. */
   cut(): void {
-    this.#relay?.cut()
     this.#sessions.http.cut = true
   }
 
@@ -233,8 +214,6 @@ export class HttpMount {
 
   /** Ends all sessions. */
   close(): void {
-    this.#unhear?.()
-    this.#relay?.sessions.close()
     // Only now, because a client may still have ended its session.
     if (this.#leaves) this.leaveNamed()
     this.#sessions.http.close()

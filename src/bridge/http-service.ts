@@ -379,7 +379,7 @@ async function endpointsOf(
     pathsOf(settings, listen, mounts).map(async ([mount, paths]) => ({
       mount: await mount.http(),
       paths,
-      relayed: aloneAt(mount, settings, mounts)?.relayed,
+      overHttp: aloneAt(mount, settings, mounts)?.overHttp,
       before: former,
     })),
   )

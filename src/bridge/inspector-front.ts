@@ -82,8 +82,8 @@ export class InspectorFront implements Pick<InspectedBridge, 'targets' | 'hidden
   async #build(settings: Settings, { servers, groups }: Mounts): Promise<InMemoryHandler> {
     const served = new Map<string, Served>([...servers, ...groups])
     const endpoints = [...served].map(async ([name, mount]): Promise<MountEndpoint> => {
-      const relayed = servers.get(name) === mount ? servers.get(name)?.relayed : undefined
-      return { mount: await mount.http(), paths: [pathOf(name)], relayed }
+      const overHttp = servers.get(name) === mount ? servers.get(name)?.overHttp : undefined
+      return { mount: await mount.http(), paths: [pathOf(name)], overHttp }
     })
     const [{ front }, { fetcher }] = await Promise.all([import('./http-app.js'), import('./in-memory-http.js')])
     const app = await front({

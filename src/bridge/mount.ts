@@ -22,11 +22,10 @@ import { subscribers } from '../policy/subscribers.js'
 import { ToolNames } from '../policy/tool-names.js'
 import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
-import type { Requester } from '../protocol/account.js'
 import type { Handler, Policy, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { ROOTS_CHANGED } from '../protocol/methods.js'
-import type { Relayed, Upstream } from '../protocol/upstream.js'
+import type { OverHttp, Upstream } from '../protocol/upstream.js'
 import { adviceOn, whyInLine } from '../upstream/advice.js'
 import type { Server } from '../upstream/server.js'
 import { ClientSide, type Pipe } from './client-side.js'
@@ -185,14 +184,11 @@ export class Mount implements Served {
     this.forwarded = forwarded
     const taken = new Set(forwarded.map(({ from }) => from))
     const required = requiring(name, forwarded)
-    const hides = !hidesNothing(choosingOf)
     const approved = approvalOf(name, own, shared, {
       within: () => timesOf(this.#settings, this.#settings.server).answer,
       observe,
     })
-    // The relay passes the policies by, so a mount that must check every call has none. Calls of sessions of the clients' own
-    // pass them.
-    const checksCalls = [trust, scoped, audited, limited, own.schemas].some((one) => one !== undefined) || hides
+    const hides = !hidesNothing(choosingOf)
     // No client has a session of its own with a server whose trust may change, because it learns there who the client is, and
     // asks it; nor where updates of resources are hidden, or clients share a process; nor where tokens are exchanged, which
     // needs the token of each call; nor where people approve calls, because the bridge asks them itself.
@@ -262,9 +258,6 @@ export class Mount implements Served {
       connected: (principal, client, maySleep) =>
         this.server.connected(principal, (client && quarantine?.asking(client)) ?? client, maySleep),
     }
-    const pings = !isStdio(own) && own.ping !== undefined
-    const relayed = translates || checksCalls || pings || forwarded.length > 0 ? undefined : this.server.relayed
-    const accountOf = signIn && ((requester: Requester) => signIn.for(requester))
     this.#clients = new ClientSide({
       name,
       isGroup: false,
@@ -274,7 +267,6 @@ export class Mount implements Served {
       further: isStdio(own) ? [] : own.paths,
       sessionSettings: this.#sessionSettings,
       forwarded: () => ({ names: taken, list: forwarded }),
-      relay: relayed && { relayed, accountOf, log: this.#log, gate: this.#admission, memory },
       shared,
     })
   }
@@ -406,9 +398,9 @@ export class Mount implements Served {
     return !this.#quarantine || this.#quarantine.open
   }
 
-  /** For passing messages to the server unchanged; undefined if it is not reached over Streamable HTTP. */
-  get relayed(): Relayed | undefined {
-    return this.server.relayed
+  /** Undefined if the server is not reached over Streamable HTTP. */
+  get overHttp(): OverHttp | undefined {
+    return this.server.overHttp
   }
 
   http(): Promise<HttpMount> {

@@ -152,16 +152,6 @@ export class CallLogEntry implements CallLog {
     this.#span?.end(this.#known({ outcome: 'carried' }))
   }
 
-  /**
-   * Ends this entry, because the server has changed its era. The call is answered in the other era, with another entry.
-   */
-  moved(): void {
-    this.#logger.debug(this.#line({}, 'call_rerouted'), 'call rerouted: the server changed its protocol era')
-    const why = 'The server has changed its protocol era: the call is answered in the other era, as another call'
-    this.recorder?.left(why, this.#upstreamTotal)
-    this.#span?.end(this.#known({ outcome: 'moved' }))
-  }
-
   #end(outcome: Outcome, end: Pick<CallEnd, 'cancelled' | 'code' | 'fault'>): void {
     const { calls = 'all', telemetry } = this.#logger
     const { code, fault } = end
@@ -220,7 +210,7 @@ export class CallLogEntry implements CallLog {
     fault: Fault | undefined,
   ): void {
     // In a group, `server` is the one that the call was for.
-    const { clientEra, method, relayed = false, server = isGroup ? '' : own } = this.#fields
+    const { clientEra, method, server = isGroup ? '' : own } = this.#fields
     // A call that was refused has not come as far as its server.
     const serverEra = this.#fields.serverEra ?? eraOf?.(server)
     const tool = names && method === CALL_TOOL ? this.#listedName : undefined
@@ -237,7 +227,6 @@ export class CallLogEntry implements CallLog {
       ms: performance.now() - this.#started,
       // With several passages, the total includes the time of the client's answers, so the bridge's own is unknown.
       upstreamMs: this.#passages === 1 ? this.#upstreamMs : undefined,
-      relayed,
     })
   }
 
@@ -265,7 +254,7 @@ export class CallLogEntry implements CallLog {
  * The subject of a call for the log: the name of its tool or prompt, or its URI without query and user. `params` may be the
  * name itself, if it is known.
  */
-export function subject(method: string, params: Payload | string): { name: string } | undefined {
+function subject(method: string, params: Payload | string): { name: string } | undefined {
   const { named } = methodTraits(method)
   if (named === undefined || named === 'taskId') return undefined
   const name = typeof params === 'string' ? params : stringUnder(params, named)

@@ -578,7 +578,7 @@ export interface FileOptions {
     calls?: number
     /** Calls in flight with one server. */
     callsPerServer?: number
-    /** Open subscriptions: subscriptions/listen, and relayed event streams. */
+    /** Open subscriptions: subscriptions/listen. */
     subscriptions?: number
     /** Sessions of legacy clients with one server, for each of Streamable HTTP and HTTP+SSE. */
     clientSessions?: number

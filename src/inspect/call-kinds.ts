@@ -79,7 +79,6 @@ export class CallKinds {
       method: this.#copies.recurring(event.method),
       name: name === undefined ? undefined : this.#copies.recurring(name),
       member: member === undefined ? undefined : this.#copies.recurring(member),
-      relayed: event.relayed,
       outcome: event.outcome,
       cancelled: event.cancelled,
       code: event.code,
@@ -123,7 +122,6 @@ function isSame(kind: CallKind, event: CallTrace, session: string | undefined): 
     kind.code === event.code &&
     kind.fault === event.fault &&
     kind.blame === event.blame &&
-    kind.relayed === event.relayed &&
     isSameSide(kind.client, event.client) &&
     isSameSide(kind.upstream, event.upstream)
   )

@@ -40,7 +40,6 @@ export interface CallView {
   session?: string | undefined
   client?: Side | undefined
   upstream?: Side | undefined
-  relayed: boolean
   /** `open` until it ends. */
   status: 'open' | Outcome
   cancelled?: Cancelled | undefined
@@ -52,7 +51,7 @@ export interface CallView {
   why?: string | undefined
   /** Milliseconds from its start to its last end. */
   ms?: number | undefined
-  /** Milliseconds spent at the server, summed over its parts. Relayed ones include the client's time. */
+  /** Milliseconds spent at the server, summed over its parts. */
   upstreamMs?: number | undefined
   trace?: string | undefined
   /** Rounds of questions to the client. */
@@ -140,7 +139,6 @@ export class CallViews {
       server: '',
       members: [],
       method: '',
-      relayed: false,
       status: 'open',
       away: false,
       rounds: 0,
@@ -221,7 +219,6 @@ function tellCall(call: CallView, seen: CallBody & RecordedEvent): void {
   call.session ??= seen.session
   call.client ??= seen.client
   call.upstream = seen.upstream ?? call.upstream
-  call.relayed ||= seen.relayed
   call.trace ??= seen.trace
   if (seen.what === 'begun') {
     // The call continues: its client sends answers.

@@ -19,7 +19,7 @@ const rule: Check = (value) => typeof value === 'string' && /^[\w-]{1,100}$/.tes
 const message: Check = (value) => typeof value === 'string' && value.length <= MAX_EVENT_TEXT
 const number: Check = (value) => typeof value === 'number' && Number.isFinite(value)
 const count: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0
-const isTrue: Check = (value) => typeof value === 'boolean'
+const _isTrue: Check = (value) => typeof value === 'boolean'
 const textOrNumber: Check = (value) => text(value) || number(value)
 const oneOf =
   (...values: unknown[]): Check =>
@@ -70,7 +70,6 @@ const OPTIONAL: Members = {
   call: callId,
   continues: callId,
   id: textOrNumber,
-  relayed: isTrue,
   upstream: side,
   outcome: oneOf(...outcomes),
   cancelled: oneOf(...Object.keys(CANCELLED)),

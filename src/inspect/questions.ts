@@ -8,6 +8,6 @@ export function openQuestions(before: number, seen: RecordedEvent): number {
     return seen.what === 'answered' || seen.what === 'lost' ? Math.max(0, before - 1) : 0
   }
   if (seen.kind !== 'call') return before
-  // The answer of a relayed call can be a question, without any other event.
+  // An answer that passes unread can be a question, without any other event.
   return seen.what === 'ended' && seen.outcome === 'asks' ? Math.max(1, before) : 0
 }

@@ -19,7 +19,7 @@ export function httpStatus(
 
 const CLIENT_NAME = '/params/_meta/io.modelcontextprotocol~1clientInfo/name'
 
-/** The client of a call. If no event names it, as with relayed calls, the text of its request does. */
+/** The client of a call. If no event names it, the text of its request does. */
 export function clientOf({ client, events }: Pick<CallView, 'client' | 'events'>): Side | undefined {
   if (!client || client.name !== undefined) return client
   const isRequest = (seen: RecordedEvent) => seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request'

@@ -23,9 +23,9 @@ export interface SessionView {
   failed: number
   /** Total milliseconds of its calls. */
   ms: number
-  /** The client's name for itself, if known from a call. Relayed calls do not have it. */
+  /** The client's name for itself, if known from a call. */
   client?: string | undefined
-  /** The revision of its client, if known from a call. Relayed calls of early revisions do not have it. */
+  /** The revision of its client, if known from a call. */
   revision?: string | undefined
   /** The client's transport, if known from a call. */
   transport?: Side['transport'] | undefined

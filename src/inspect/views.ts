@@ -125,9 +125,6 @@ export class Views {
     if (!hasCall(seen)) return
     const { call, isNew } = this.#calls.called(seen)
     if (seen.session !== undefined) call.client = this.#sessions.called(seen, isNew)
-    // A client and a server between which messages are relayed have agreed on their revision.
-    if (call.relayed && call.upstream && call.upstream.revision === undefined)
-      call.upstream = { ...call.upstream, revision: call.client?.revision }
     if (isNew) this.#servers.counted(call.server)
     this.#belongsTo(call, seen.member)
     this.#servers.called(seen, call)

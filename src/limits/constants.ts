@@ -28,8 +28,6 @@ export const MAX_LIST_BYTES = 16 * 1024 * 1024
 export const MAX_LIST_TIME = 30_000
 /** Tools of one server that are remembered, for one client or for all. */
 export const MAX_TOOLS = 2_000
-/** Bytes of a relayed list that are read. */
-export const MAX_RELAYED_LIST = 1024 * 1024
 /** Resources and tasks in one subscription at a server. */
 export const MAX_URIS = 256
 /** Notifications that wait for one reader. */

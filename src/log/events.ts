@@ -7,7 +7,6 @@
 export const LOG_EVENTS = {
   call: 'A call is over.',
   call_forwarded: 'Another replica answers a call and logs its `call`.',
-  call_rerouted: 'A relayed call is translated instead: the server has changed its protocol era. Its `call` follows.',
   request_refused:
     'A request was refused before it became a call. At most five lines for each `fault` in 10 seconds, and five with `said`.',
   refusals_left_out: 'More requests were refused than have a line. One line for each `fault` in 10 seconds.',

@@ -85,7 +85,7 @@ export class SignIn {
     return this.#answer(account, call, next, false, error)
   }
 
-  /** Whether a modern request concerns the sign-in and must not be relayed unread to the server. */
+  /** Whether a modern request concerns the sign-in and must not pass unread to the server. */
   readonly isOurs = (name: string | undefined, body: Uint8Array | undefined): boolean =>
     (this.#hasTool && name === SIGN_IN_TOOL) ||
     (this.#hasAsked && body !== undefined && Buffer.from(body.buffer, body.byteOffset, body.length).includes(STATE))

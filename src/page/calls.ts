@@ -186,7 +186,7 @@ function Row({ call, index, time }: RowProps) {
       <td>${isPinned && html`<span class="pin" role="img" aria-label="pinned">★ </span>`}${at.slice(0, -2)}<span class="tenth">${at.slice(-2)}</span></td>
       <td title=${[method, name].filter(Boolean).join(' ')}><a href=${addressOf('calls', call.id)}><span class=${call.method === USUAL ? 'method usual' : 'method'}>${method}</span> <b>${name}</b></a></td>
       <td title=${fullWhere(call)}>${server}</td>
-      <td title=${`${full(call.client)} → ${fullServer(call)}${call.relayed ? ', relayed' : ''}`}>${brief(call.client)} → ${briefServer(call)}${call.relayed ? ' (relayed)' : ''}</td>
+      <td title=${`${full(call.client)} → ${fullServer(call)}`}>${brief(call.client)} → ${briefServer(call)}</td>
       <td class=${`status ${call.status}`} title=${`${status}${blame}`}><span aria-hidden="true">${sign} </span><span class="words">${status}</span></td>
       <td class="number">${duration(elapsed(call, time))}${isRunning(call) ? ' …' : ''}</td>
       <td>${waterfall(call, time)}</td>

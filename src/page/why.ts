@@ -63,8 +63,7 @@ export function Why({ call, time }: { call: CallView; time: number }) {
 const CLASSES = { add: 'added', remove: 'removed', replace: 'replaced' } as const
 
 /** How a call reaches its server; undefined if not known yet. */
-function pathThrough({ relayed, client, upstream, status, members }: CallView): string | undefined {
-  if (relayed) return 'relayed unchanged: both sides speak the same era'
+function pathThrough({ client, upstream, status, members }: CallView): string | undefined {
   if (members.length > 1) return 'sent to several servers of the group, whose answers the bridge joins'
   if (!upstream) return status === 'open' ? undefined : 'did not reach the server'
   return client?.era === upstream.era

@@ -21,7 +21,6 @@ type EventBody =
       blame: Blame | undefined
       ms: number
       upstreamMs: number | undefined
-      relayed: boolean
       /** The tool that was called, by its name at the server; undefined if the server has not listed it. */
       tool?: string | undefined
     }

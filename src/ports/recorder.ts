@@ -3,10 +3,9 @@
  * The code that reports knows nothing else of an inspector.
  */
 import type { Fault } from '../fault/fault.js'
-import type { Reservation } from '../limits/memory.js'
 import type { Answers, Final } from '../protocol/call.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
-import type { Era, LegacyRevision } from '../protocol/eras.js'
+import type { Era } from '../protocol/eras.js'
 import type { HttpRefusal } from '../protocol/refusal.js'
 import type { Id, Notification, Request, Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -41,8 +40,6 @@ export interface ClientRecorder {
   sent(text: Wire, origin: MessageOrigin, era: Era, session: string | undefined): void
   /** Records the messages outside of calls in a session of a legacy client with a legacy server. */
   session(session: string | undefined): SessionRecorder
-  /** Records what is relayed. */
-  relay(): RelayRecorder
   /** Records that a stream of a session was connected or disconnected. `request`: the id of the request that it answers. */
   stream(
     what: 'opened' | 'left' | 'resumed' | 'ended',
@@ -66,8 +63,6 @@ export interface Whose {
   principal: string
   /** The session of a legacy client. */
   session?: string | undefined
-  /** The call that it is a part of: the recorder shows it as a call of its own only if it fails. */
-  partOf?: number | undefined
 }
 
 /** What is known about a call when it comes in. More fields are added until it ends. */
@@ -75,7 +70,6 @@ export interface CallFields {
   clientEra: Era
   method: string
   serverEra?: Era
-  relayed?: true
   /** The server of a group that the call is for. */
   server?: string
   [further: string]: unknown
@@ -125,53 +119,6 @@ export interface SessionRecorder {
   sent(text: Wire, call: number | undefined, origin: MessageOrigin | undefined): void
   /** A message of the client. `call` is the call that it cancels. */
   received(message: Notification | Response, call: number | undefined): void
-}
-
-/** Records what is relayed to one server. */
-export interface RelayRecorder {
-  /** The call whose open request of the server this message of a client answers. */
-  answered(session: string | undefined, id: Id | undefined): number | undefined
-  /**
-   * Begins to record the messages of a request. `call` records its call, if the request is one. Undefined if it is not
-   * recorded.
-   */
-  begin(call: CallRecorder | undefined, request: RelayedBegin): RelayedRecorder | undefined
-}
-
-/** A request to relay. */
-export interface RelayedBegin {
-  /** The body of the request. */
-  body: Uint8Array | undefined
-  headers: RecordedHeaders
-  session: string | undefined
-  /** The call that it is a part of. */
-  partOf: number | undefined
-  /** The request is `initialize`. */
-  opens: boolean
-  /** Reserves memory for the requested list; undefined if the request is for something else. */
-  reserve: (() => Reservation) | undefined
-}
-
-/** Records the messages of one relayed request. Each is the same on both wires. */
-export interface RelayedRecorder {
-  /** The revision in the answer to `initialize`. */
-  readonly revision: LegacyRevision | undefined
-  /** The request is sent to the server. */
-  sent(): void
-  /** The whole answer, with its HTTP status. */
-  answer(bytes: Uint8Array, status: number): void
-  /** A part of an answer that passes as it arrives. */
-  part(bytes: Uint8Array): void
-  /** All parts of the answer have arrived. */
-  partsEnded(status: number, form: 'result' | 'error'): void
-  /** A part of the answer that is a stream of events. */
-  chunk(bytes: Uint8Array): void
-  /** An answer of the server that is not a message, so it does not pass. */
-  refused(bytes: Uint8Array, status: number): void
-  /** What the bridge itself sends to the client in place of an answer. */
-  own(text: string, status: number): void
-  /** Nothing more passes. */
-  close(): void
 }
 
 /** Records the messages with one server. */

@@ -54,13 +54,8 @@ export function idIn(body: unknown): Id | undefined {
   return idToAnswer(messageIn(body))
 }
 
-/** Whether a message needs no answer. An invalid one gets an answer, such as a request whose id is too long. */
-export function isSilent(message: Message | undefined): boolean {
-  return message?.kind === 'notification' || message?.kind === 'response'
-}
-
 /** The message in the unparsed body of an HTTP request; undefined if it cannot be parsed. */
-export function messageIn(body: unknown): Message | undefined {
+function messageIn(body: unknown): Message | undefined {
   if (!(body instanceof Uint8Array)) return undefined
   try {
     return readMessage([body])

@@ -1,6 +1,6 @@
 /**
  * What the upstream side offers to the downstream half: calls, and the ways on which messages pass unchanged between
- * peers of the same era, the tunnel and the relay.
+ * peers of the same era, the tunnel.
  */
 import type { Fault } from '../fault/fault.js'
 import type { Batch, Id, Request, Response, Sent } from '../rpc/message.js'
@@ -9,7 +9,6 @@ import type { Json, Payload } from '../rpc/splice.js'
 import type { PassedEvent, PassedStream } from '../rpc/sse.js'
 import type { UnreadResponse } from '../rpc/unread-response.js'
 import type { Signal } from '../time/hang-up.js'
-import type { Account } from './account.js'
 import type {
   AskedClient,
   Call,
@@ -24,8 +23,6 @@ import type {
 import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
-import type { OwnedTasks } from './owned-tasks.js'
-import type { HttpRefusal } from './refusal.js'
 
 /** What a downstream half uses of the upstream side. */
 export interface Upstream {
@@ -235,120 +232,18 @@ export interface TunnelListener {
   ended(): void
 }
 
-/** A refusal, an error, or a text that is no message. */
-export type DoubtfulAnswer = HttpRefusal | Response | { said: string }
-
 /** Revises a result that passes unchanged otherwise. Returns the same one if nothing changes. */
 export type Revise = (result: Payload) => Payload | Promise<Payload>
 
-/** Whose request it is, in which session, and with what headers. */
-export interface RelayedAsked {
-  principal: string
-  account: Account | undefined
-  cookies: SessionCookies | undefined
-  /** Names in lower case. Those that every request to the server has are added. */
-  headers: Headers
-}
-
-/** An HTTP request of a client. */
-export interface RelayedSent extends RelayedAsked {
-  method: 'GET' | 'POST' | 'DELETE'
-  body: Uint8Array | undefined
-}
-
-/** The answer, as soon as its head has arrived. */
-export interface RelayedAnswer<Sink = BodySink> {
-  status: number
-  headers: Headers
-  /** The path that the request was sent to. */
-  path: string
-  /** Its body; undefined for a status of 300 or more. */
-  stream: Sink | undefined
-  /** The beginning of the body of such a refusal. */
-  beginning: Buffer
-}
-
-type Headers = Readonly<Record<string, string | string[] | undefined>>
-
-/** Takes a body while it arrives. */
-export interface BodySink {
-  /** The next part; null at the end. Returns whether there is room for more: otherwise the flow has to be resumed. */
-  push(part: Uint8Array | null): boolean
-  /** The body has broken off. */
-  destroy(error: Error): unknown
-}
-
-/** The flow of a body that arrives. */
-export interface BodyFlow {
-  resume(): void
-  abort(why: Error): void
-}
-
-/** Everything that the relay needs to pass HTTP messages unchanged to an HTTP server. */
-export interface Relayed {
+/** A server that is reached over Streamable HTTP. */
+export interface OverHttp {
   url: URL
   /** The connections to the server: resolves to an undici dispatcher after undici is loaded. */
   dispatcher: Promise<unknown>
-  /** Sends a request. Rejects with a Fault if the account has no credential, and otherwise with the failure of the connection. */
-  send<Sink extends BodySink>(
-    request: RelayedSent,
-    signal: Signal,
-    open: (flow: BodyFlow) => Sink,
-  ): Promise<RelayedAnswer<Sink>>
-  /** An empty jar for the cookies of a session. */
-  cookies(): SessionCookies
-  /** Whose tasks are whose. */
-  tasks: OwnedTasks
-  /**
-   * Revises the answer to a legacy request of this principal; without a request, the answers on a stream of its own. Undefined
-   * if they pass unchanged.
-   */
-  revising(principal: string, request?: Pick<Request, 'method' | 'params'>): Revise | undefined
   /** The server's era; undefined if it is not known yet. */
   speaks(): Era | undefined
-  /**
-   * Calls `go` when a request can be sent without holding up others. The returned function has to be called with the length
-   * of its answer, as soon as that begins, and with undefined when the request is over.
-   */
-  takeTurn(
-    call: {
-      principal: string
-      method: string
-      name: string | undefined
-      /** Tells clients of one principal apart. */
-      client: string | undefined
-      /** Another request of the client. */
-      another(): RelayedAsked
-    },
-    go: () => void,
-  ): (bytes: number | undefined) => void
-  /** Detects the server's era again, and returns whether it is no longer legacy; false if it cannot be detected. */
-  turned(sender: Sender): Promise<boolean>
-  /** Most bytes of an answer, or of one event of a stream. */
-  bodyLimit: number
   /** The Fault for a failed connection. */
   failed(error: Error): Fault
-  /** Whether a request of this method can be repeated after such a failure without the server acting on it twice. */
-  mayRepeat(error: Error, method: string): boolean
-  /**
-   * The Fault for an answer that cannot be passed on, because it has an unknown encoding, or because its `bytes` so far
-   * exceed `bodyLimit`. Undefined for other answers.
-   */
-  unusable(headers: Readonly<Record<string, string | string[] | undefined>>, bytes: number): Fault | undefined
-  /** The Fault for a refusal; undefined if its body is the server's own JSON-RPC error. */
-  refused(refusal: HttpRefusal): Fault | undefined
-  /** Whether such a refusal proves that the server is not legacy. */
-  contradicts(refusal: HttpRefusal): boolean
-  /**
-   * Whether a refusal of this method, or what answers it instead of a result, means that the server has lost the session. If that is open,
-   * sends `another` request in the session to find out. `lost`: the server has
-   * not acted on the request, or may act on it twice; `later`: it may have acted on it, so that its answer counts.
-   */
-  hasLostSession(
-    answer: DoubtfulAnswer,
-    method: string,
-    another: () => RelayedAsked,
-  ): Promise<'lost' | 'later' | undefined>
 }
 
 /** The cookies of one session with a server. */

@@ -32,8 +32,6 @@ export class RecordedCall implements CallRecorder {
   readonly #server: string
   readonly #principal: string
   #session: string | undefined
-  /** The call is a part of another one. */
-  readonly #isPart: boolean
   /** The name that the client declares. */
   #client: string | undefined
   /** The tool, prompt or resource that the request names. */
@@ -45,8 +43,7 @@ export class RecordedCall implements CallRecorder {
 
   /** `started` is the `performance.now()` of the call. */
   constructor(calls: Calls, server: string, fields: Readonly<CallFields>, whose: Whose, started: number) {
-    this.#isPart = whose.partOf !== undefined
-    this.number = this.#isPart ? UNRECORDED : calls.numbers.next(fields.method, started)
+    this.number = calls.numbers.next(fields.method, started)
     this.#calls = calls
     this.#fields = fields
     this.#started = started
@@ -114,7 +111,7 @@ export class RecordedCall implements CallRecorder {
       this.number = this.#calls.numbers.further()
       this.beganBy()
       this.#end(end)
-    } else if (!this.#isPart) this.#calls.numbers.skip()
+    } else this.#calls.numbers.skip()
   }
 
   left(why: string, upstreamMs: number | undefined): void {
@@ -159,7 +156,7 @@ export class RecordedCall implements CallRecorder {
   /** A start or end event, with what is known about the call. */
   #trace(what: CallTrace['what'], now: number): CallTrace {
     const { clientEra, clientRevision, clientTransport, serverEra, serverRevision, serverTransport } = this.#fields
-    const { method, name, server, relayed = false, trace_id: traceId } = this.#fields
+    const { method, name, server, trace_id: traceId } = this.#fields
     return {
       kind: 'call',
       what,
@@ -179,13 +176,12 @@ export class RecordedCall implements CallRecorder {
         era: serverEra,
         // A legacy client in a session of a legacy server has agreed on its revision with the server itself.
         revision: serverEra === 'modern' ? NEWEST_MODERN : ((serverRevision ?? clientRevision) as string | undefined),
-        transport: (relayed ? 'http' : serverTransport) as Side['transport'],
+        transport: serverTransport as Side['transport'],
         name: undefined,
       },
       method,
       name: name as string | undefined,
       member: server,
-      relayed,
       outcome: undefined,
       cancelled: undefined,
       code: undefined,

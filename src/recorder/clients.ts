@@ -4,7 +4,6 @@ import {
   type CallRecorder,
   type ClientRecorder,
   type RecordedContext,
-  type RelayRecorder,
   type SessionRecorder,
   UNRECORDED,
   type Whose,
@@ -16,7 +15,6 @@ import type { Wire } from '../rpc/source.js'
 import { RecordedCall } from './call.js'
 import type { Calls } from './calls.js'
 import { fillIn, recordReceived, recordSent, TOWARDS, traceOf } from './message.js'
-import { RecordedRelay } from './relay.js'
 import { RecordedSession } from './session.js'
 
 export class RecordedClients implements ClientRecorder {
@@ -44,10 +42,6 @@ export class RecordedClients implements ClientRecorder {
 
   session(session: string | undefined): SessionRecorder {
     return new RecordedSession(this.#calls.record, this.#server, session)
-  }
-
-  relay(): RelayRecorder {
-    return new RecordedRelay(this.#calls, this.#server)
   }
 
   /** The end of a stream with an answer is not recorded: its call has ended, too. */

@@ -95,7 +95,6 @@ export interface CallBody {
   name?: string | undefined
   /** The server of a group that the call is for. */
   member?: string | undefined
-  relayed: boolean
   outcome?: Outcome | undefined
   /** Undefined unless the outcome is `cancelled`. */
   cancelled?: Cancelled | undefined

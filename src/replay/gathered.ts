@@ -89,7 +89,7 @@ export class GatheredCalls {
   #message({ call: number, hop, dir, form, bytes }: TraceEvent & MessageBody, text: Wire | undefined): void {
     const call = number === undefined || hop !== 'client' ? undefined : this.#open.get(number)
     if (!call || call.problem !== undefined || form === 'notification') return
-    // A relayed answer is read up to a bound.
+    // A large answer is recorded up to a bound.
     const isWhole = text !== undefined && bytesOf(text) >= bytes
     if (!isWhole || bytes > MAX_OPEN_BYTES) return this.#leave(call, TOO_LARGE)
     call.messages.push({ dir, form, text: textOfWire(text) })

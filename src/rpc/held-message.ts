@@ -9,7 +9,7 @@ export function heldMessage(source: () => JsonSource): Message | undefined {
 }
 
 /** As `parseMessage`; undefined for what is not JSON. */
-export function readMessage(source: () => JsonSource): Message | undefined {
+function readMessage(source: () => JsonSource): Message | undefined {
   try {
     return parseMessage(source())
   } catch {

@@ -83,12 +83,6 @@ export function encodeEvent(json: Wire, { id, retry }: Pick<PassedEvent, 'id' | 
 }
 
 /**
- * Ends an incomplete event so that the reader ignores it. MCP clients ignore events that are not named `message`, and
- * the last name of an event counts.
- */
-export const DROP_EVENT = '\nevent: dropped\n\n'
-
-/**
  * Headers of an event stream beside its type. A proxy or an application must neither store, nor compress, nor gather it: an
  * event would arrive when the next ones do.
  */

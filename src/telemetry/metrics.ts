@@ -32,7 +32,7 @@ const EVENTS = {
 const COUNTERS = {
   calls: {
     help: 'Calls that have ended.',
-    labels: 'server group client_era server_era method tool outcome blame relayed',
+    labels: 'server group client_era server_era method tool outcome blame',
   },
   verdicts: { help: 'Detected eras of servers, by the kind of evidence.', labels: 'server era why' },
   questions: { help: 'Rounds of questions to clients, by outcome.', labels: 'server group event' },
@@ -253,14 +253,14 @@ export class Metrics {
   }
 
   #seriesOf(event: CallEvent): Series {
-    const { clientEra, outcome, relayed } = event
+    const { clientEra, outcome } = event
     const whose = this.#whose(event)
     const serverEra = event.serverEra ?? 'unknown'
     const blame = event.blame ?? 'nobody'
     const traits = Object.hasOwn(methods, event.method) ? methods[event.method] : undefined
     const method = traits ? event.method : OTHER
     const tool = this.#toolOf(event, whose.server)
-    const key = `${Object.values(whose).join('/')} ${clientEra} ${serverEra} ${method} ${outcome} ${blame} ${relayed} ${tool}`
+    const key = `${Object.values(whose).join('/')} ${clientEra} ${serverEra} ${method} ${outcome} ${blame} ${tool}`
     let series = this.#series.get(key)
     if (!series) {
       const eras = { client_era: clientEra, server_era: serverEra }
@@ -268,7 +268,7 @@ export class Metrics {
       const named = tool === undefined ? {} : { tool }
       series = {
         first: event,
-        labels: { ...whose, ...eras, method, ...named, outcome, blame, relayed: String(relayed) },
+        labels: { ...whose, ...eras, method, ...named, outcome, blame },
         calls: 0,
         times:
           traits && !traits.endless
@@ -295,8 +295,7 @@ function isAlike(one: CallEvent, other: CallEvent): boolean {
     one.tool === other.tool &&
     one.clientEra === other.clientEra &&
     one.serverEra === other.serverEra &&
-    one.blame === other.blame &&
-    one.relayed === other.relayed
+    one.blame === other.blame
   )
 }
 

@@ -37,10 +37,6 @@ const TRACEPARENT = /^(?!ff)([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2}
 
 /** Notifications that clients send to servers. */
 const NOTIFICATIONS: ReadonlySet<string> = new Set([...LEGACY_CLIENT_NOTIFICATIONS, 'notifications/cancelled'])
-/** Relayed HTTP requests that carry no message: they open the stream of a session, or end the session. */
-const HTTP_METHODS: ReadonlySet<string> = new Set(['GET', 'DELETE'])
-/** Relayed messages without a method: the answer to a request of the server, and several messages in one. */
-const MESSAGES: ReadonlySet<string> = new Set(['response', 'batch'])
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -151,13 +147,8 @@ function readContext({ traceparent, tracestate }: TraceContext): SpanContext | u
  */
 function nameOf({ method, target }: Fields): string {
   const name = String(method)
-  if (!Object.hasOwn(methods, name) && !NOTIFICATIONS.has(name) && !isUnnamed(name)) return '_OTHER'
+  if (!Object.hasOwn(methods, name) && !NOTIFICATIONS.has(name)) return '_OTHER'
   return typeof target === 'string' ? `${name} ${target}` : name
-}
-
-/** Whether a relayed HTTP request is recorded by what it is, because it has no method of MCP. */
-function isUnnamed(method: string): boolean {
-  return HTTP_METHODS.has(method) || MESSAGES.has(method)
 }
 
 /** The attributes of a call, seen from the side of `peer`. */
@@ -166,15 +157,14 @@ function attributesOf(fields: Fields, peer: 'client' | 'server'): Attributes {
   const transport = fields[`${peer}Transport`]
   const revision = fields[`${peer}Revision`] ?? (fields[`${peer}Era`] === 'modern' ? NEWEST_MODERN : undefined)
   return {
-    ...(!isUnnamed(String(method)) && { 'mcp.method.name': String(method) }),
-    ...(HTTP_METHODS.has(String(method)) && { 'http.request.method': String(method) }),
+    'mcp.method.name': String(method),
     ...textOf('mcp.protocol.version', revision),
     ...(method === CALL_TOOL && { 'gen_ai.operation.name': 'execute_tool', ...textOf('gen_ai.tool.name', name) }),
     ...(method === 'prompts/get' && textOf('gen_ai.prompt.name', name)),
     ...(String(method).startsWith('resources/') && textOf('mcp.resource.uri', name)),
     ...(transport !== undefined && { 'network.transport': transport === 'stdio' ? 'pipe' : 'tcp' }),
     ...(transport !== undefined && transport !== 'stdio' && { 'network.protocol.name': 'http' }),
-    ...(typeof code === 'number' && statusOf(fields, code)),
+    ...(typeof code === 'number' && { 'rpc.response.status_code': String(code) }),
     'mcp_bridge.outcome': String(outcome),
     ...textOf('mcp_bridge.server', fields['server'] || undefined),
     ...textOf('mcp_bridge.group', fields['group']),
@@ -183,15 +173,7 @@ function attributesOf(fields: Fields, peer: 'client' | 'server'): Attributes {
     ...textOf('mcp_bridge.server_era', fields['serverEra']),
     ...textOf('mcp_bridge.fault', fields['fault']),
     ...textOf('mcp_bridge.blame', fields['blame']),
-    ...(fields['relayed'] === true && { 'mcp_bridge.relayed': true }),
   }
-}
-
-/** A relayed answer that was not JSON-RPC has only an HTTP status. */
-function statusOf({ relayed, fault }: Fields, code: number): Attributes {
-  if (relayed === true && fault === undefined && code >= 100 && code <= 599)
-    return { 'http.response.status_code': code }
-  return { 'rpc.response.status_code': String(code) }
 }
 
 function errorOf({ code, outcome }: Fields): string | undefined {

@@ -99,7 +99,7 @@ interface AboutRefusal extends Pick<FaultOptions, 'cause'> {
 }
 
 /** The Fault for an HTTP refusal of a call. Only some refusals show that the server has not acted on the call. */
-export function refusedCall(refusal: HttpRefusal, { cause, asServer }: AboutRefusal = {}): Fault {
+function refusedCall(refusal: HttpRefusal, { cause, asServer }: AboutRefusal = {}): Fault {
   if (notActedOn(refusal)) return refusalFault(refusal, { cause, asServer })
   const { status } = refusal
   const late = status === 408 || status === 504

@@ -7,7 +7,7 @@ import { OwnedByReplica } from '../ports/replicas.js'
 import type { AskedClient, Call, Final, Handler, Notice, Sender } from '../protocol/call.js'
 import { LISTEN, ROOTS_CHANGED } from '../protocol/methods.js'
 import { type ReceivedTrace, type TraceContext, withReceived, withTrace } from '../protocol/trace.js'
-import type { LegacyRoute, Relayed, Upstream } from '../protocol/upstream.js'
+import type { LegacyRoute, OverHttp, Upstream } from '../protocol/upstream.js'
 import type { Signal } from '../time/hang-up.js'
 import { Capacity } from './capacity.js'
 import { Detection, type ServerFailure } from './era/detection.js'
@@ -18,7 +18,7 @@ import { Contradiction, callFault } from './failure.js'
 import { LegacyHalf } from './legacy/half.js'
 import { ModernHalf } from './modern/half.js'
 import type { ServerBounds, ServerOptions } from './options.js'
-import { relayedBy } from './relayed.js'
+import { overHttp } from './over-http.js'
 import { Revision } from './revision.js'
 import { TaskOwners } from './task-owners.js'
 import { HttpTransport } from './transport/http.js'
@@ -140,12 +140,10 @@ export class Server implements Upstream {
     return [this.#capacity.gauge, ...this.#legacy.gauges]
   }
 
-  /** The access of the relay; undefined if the server is not reached over Streamable HTTP. */
-  get relayed(): Relayed | undefined {
+  /** Undefined if the server is not reached over Streamable HTTP. */
+  get overHttp(): OverHttp | undefined {
     const { transport } = this.#options
-    return transport instanceof HttpTransport
-      ? relayedBy(transport, this.#detection, { tasks: this.#tasks, revision: this.#revision })
-      : undefined
+    return transport instanceof HttpTransport ? overHttp(transport, this.#detection) : undefined
   }
 
   /** Applies other bounds and time limits. Sessions, processes and calls go on. */

@@ -97,7 +97,6 @@ async function bridgeOf(t: Test, address: string) {
   await app.register(endpoint, {
     path: '/mcp',
     upstream,
-    relay: undefined,
     replicas: undefined,
     refusals: new Refusals(quiet, undefined),
     log: quiet,

@@ -103,7 +103,6 @@ async function bridgeBefore(
   await app.register(endpoint, {
     path: '/mcp',
     upstream,
-    relay: undefined,
     speaks: () => upstream.verdict?.era,
     replicas: replica && ({ ...replica, ...gone } as unknown as Replicas),
     handed,

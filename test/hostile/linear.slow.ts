@@ -10,7 +10,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import { checkMedia } from '../../src/downstream/http/content-type.js'
 import { readHeaders } from '../../src/downstream/http/headers.js'
-import { RelayedEvents } from '../../src/downstream/http/relayed-answer.js'
 import { readBatch } from '../../src/downstream/legacy/batch.js'
 import { annotationsOfTool, withoutAnnotations, withoutMisannotated } from '../../src/protocol/annotations.js'
 import { carriedCapabilities } from '../../src/protocol/capabilities.js'
@@ -21,8 +20,6 @@ import { decodeRequest as decodeLegacy, encodeReply as encodeLegacy } from '../.
 import { lift } from '../../src/protocol/lift.js'
 import { decodeRequest, encodeReply } from '../../src/protocol/modern-client.js'
 import { canonical } from '../../src/rpc/canonical.js'
-import { EventIds } from '../../src/rpc/event-ids.js'
-import { hasLineEnd } from '../../src/rpc/event-length.js'
 import { LineDecoder } from '../../src/rpc/lines.js'
 import { type Id, type Message, parseMessage, type Request } from '../../src/rpc/message.js'
 import { sourceOf, sourceOfBytes } from '../../src/rpc/source.js'
@@ -185,15 +182,6 @@ t.test('reads arrays of messages and streams in linear steps, however they are s
   growsInStep(t, 'events, byte by byte', (size) => () => {
     const decoder = new SseDecoder()
     for (const byte of bytes(events(size))) decoder.push(Uint8Array.of(byte))
-  })
-  growsInStep(t, 'ids of events, byte by byte', (size) => () => {
-    const ids = new EventIds()
-    for (const byte of bytes(events(size))) ids.push(Uint8Array.of(byte), hasLineEnd(Uint8Array.of(byte)))
-  })
-  growsInStep(t, 'events that are relayed, byte by byte', (size) => () => {
-    const relayed = new RelayedEvents()
-    for (const byte of bytes(events(size))) relayed.push(Buffer.of(byte), hasLineEnd(Buffer.of(byte)))
-    return relayed.answer
   })
   growsInStep(t, 'lines, byte by byte', (size) => () => {
     const decoder = new LineDecoder(1_000_000)

@@ -49,12 +49,12 @@ t.test('a call of a group has the lines of the server that got it', async (t) =>
   const { record } = ring
   const client = { era: 'modern' } as const
   const call = { kind: 'call', call: 1, server: 'team', principal: 'bob', client, method: 'tools/call' } as const
-  record({ ...call, relayed: false, what: 'begun' })
+  record({ ...call, what: 'begun' })
   const message = { kind: 'message', call: 1, server: 'orders', hop: 'server', dir: 'out', bytes: 1 } as const
   record({ ...message, form: 'request', method: 'tools/call' })
   record({ kind: 'child', server: 'orders', what: 'stderr', line: 'mine' })
   record({ kind: 'child', server: 'billing', what: 'stderr', line: 'another' })
-  record({ ...call, relayed: false, what: 'ended', outcome: 'error', ms: 3 })
+  record({ ...call, what: 'ended', outcome: 'error', ms: 3 })
   const views = new Views()
   for (const seen of eventsIn(ring)) views.add(seen)
   const found = views.call('c1')

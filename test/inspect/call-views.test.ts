@@ -17,24 +17,20 @@ t.test('shows a call that continues a dropped one as a separate call', async (t)
   } as const
   const message = { kind: 'message', call: 2, hop: 'server', dir: 'in', form: 'notification', bytes: 1 } as const
   tellCall(record, { id: 1, outcome: 'asks' })
-  record({ ...begun, call: 2, continues: 1, relayed: false })
+  record({ ...begun, call: 2, continues: 1 })
   const views = viewsOf(eventsIn(ring))
   t.same(views.call('c2')?.parts, ['c2'])
   for (let seq = 100, id = 10; id < 10 + KEPT_OF_CALLS.calls; id++)
-    views.add({ ...begun, v: 1, seq: seq + id, at: id, call: `c${id}`, relayed: false })
+    views.add({ ...begun, v: 1, seq: seq + id, at: id, call: `c${id}` })
   t.equal(views.call('c1'), undefined)
   t.equal(views.call('c2'), undefined)
   const last = views.last
-  const told = [
-    { ...message },
-    { ...message },
-    { ...begun, what: 'ended' as const, outcome: 'ok' as const, relayed: false },
-  ]
+  const told = [{ ...message }, { ...message }, { ...begun, what: 'ended' as const, outcome: 'ok' as const }]
   for (const [i, seen] of told.entries()) views.add({ ...seen, v: 1, seq: last + 1 + i, at: 1, call: 'c2' })
   const call = views.call('c2') as CallView
   t.match(call, { id: 'c2', incomplete: true, status: 'ok' })
   t.equal(call.events.length, 3)
-  views.add({ ...begun, v: 1, seq: last + 9, at: 1, call: 'c3', continues: 'c2', relayed: false })
+  views.add({ ...begun, v: 1, seq: last + 9, at: 1, call: 'c3', continues: 'c2' })
   t.match(views.call('c3'), { id: 'c2', parts: ['c3'] })
 })
 
@@ -50,7 +46,7 @@ t.test('bounds the memory of a call that a client continues without end', async 
     method: 'm',
   } as const
   for (let i = 1; i <= KEPT_OF_CALLS.parts + 100; i++)
-    views.add({ ...begun, seq: i, call: `c${i}`, relayed: false, ...(i > 1 && { continues: `c${i - 1}` }) })
+    views.add({ ...begun, seq: i, call: `c${i}`, ...(i > 1 && { continues: `c${i - 1}` }) })
   t.equal(views.calls.size, 1)
   t.equal(views.call('c1')?.parts.length, KEPT_OF_CALLS.parts)
   t.equal(views.call(`c${KEPT_OF_CALLS.parts + 100}`)?.id, 'c1')
@@ -71,7 +67,6 @@ t.test('quiet calls evict neither failed calls nor questions, while these are le
       principal: 'p',
       client: { era: 'modern' },
       method: 'm',
-      relayed: false,
     })
   ended('c1', 'error')
   ended('c2', 'asks')

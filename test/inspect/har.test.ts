@@ -59,7 +59,6 @@ t.test('writes a valid archive, with an entry for each request on each wire', as
     principal: 'a',
     client: { era: 'legacy' },
     method: 'ping',
-    relayed: true,
   })
   const entries = await entriesOf(t, ring)
   const of = (id: string) => entries.filter((entry) => entry._call === id)
@@ -96,7 +95,6 @@ t.test('the export contains only statuses that were sent', async (t) => {
     principal: 'a',
     client: legacy,
     method: 'ping',
-    relayed: true,
     server: 'orders',
   } as const
   const message = { kind: 'message', server: 'orders', hop: 'client', bytes: 9, id: 1 } as const

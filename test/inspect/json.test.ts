@@ -9,7 +9,7 @@ const EVIL = '"\\\n\u2028</script>é\ud800'
 const NAMES = { server: EVIL, call: 81, continues: 7, session: EVIL, now: 3_600_123.456_789 }
 const side = { era: 'modern', revision: EVIL, transport: 'http', name: EVIL } as const
 const message = { kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 3 } as const
-const call = { kind: 'call', what: 'ended', principal: EVIL, client: side, method: EVIL, relayed: false } as const
+const call = { kind: 'call', what: 'ended', principal: EVIL, client: side, method: EVIL } as const
 const changes = [{ at: `/${EVIL}`, op: 'add', rule: 'ids' }] as const
 
 /** With every member that there is, or it does not compile. */
@@ -48,7 +48,7 @@ const SIGHTS: readonly TraceEvent[] = [
   { ...call, ...NAMES, call: 1, upstream: side, trace: EVIL, outcome: 'ok', ms: 0, upstreamMs: 1.000_000_1 },
   { ...call, outcome: 'fault', code: -32603, fault: EVIL, blame: 'upstream', why: EVIL },
   { ...call, blame: 'bridge' },
-  { ...call, outcome: 'ok', relayed: true, ms: 12_345.006_7 },
+  { ...call, outcome: 'ok', ms: 12_345.006_7 },
   { kind: 'child', what: 'stderr', pid: 1, line: EVIL },
   { kind: 'refused', status: 403, why: EVIL, path: EVIL, from: EVIL },
 ]

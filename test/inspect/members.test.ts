@@ -111,7 +111,6 @@ t.test('a name that is a part of another one is found alone with =', async (t) =
     principal: 'bob',
     client: { era: 'modern' },
     method: 'x',
-    relayed: false,
   } as const
   for (const [i, server] of ['orders', 'orders-2', 'old'].entries()) ring.record({ ...call, server, call: i + 1 })
   const views = viewsOf(eventsIn(ring))

@@ -17,7 +17,7 @@ const IS_WHOLE = `(one) => one.scrollWidth <= one.clientWidth`
 
 t.test('the name of a call and its sides are readable from a tablet to a wide screen', { skip }, async (t) => {
   const ring = tickingRing()
-  tellCall(ring.record, { id: 1, name: 'read_text_file', more: { client: MODERN, upstream: MODERN, relayed: true } })
+  tellCall(ring.record, { id: 1, name: 'read_text_file', more: { client: MODERN, upstream: MODERN } })
   const { browser, rows, withoutMistakes } = await look(t, ring)
   await until(async () => (await rows()).length === 1)
   for (const width of [761, 800, 999, 1000, 1100, 1199, 1200, 1299, 1300, 1400, 1920]) {
@@ -27,7 +27,7 @@ t.test('the name of a call and its sides are readable from a tablet to a wide sc
     )
     t.same(cut, [], `nothing is cut at ${width}`)
     const row = (await rows())[0]
-    t.match(row, /read_text_file.*M 07-28 http → M 07-28 http \(relayed\)/s, `both are there at ${width}`)
+    t.match(row, /read_text_file.*M 07-28 http → M 07-28 http/s, `both are there at ${width}`)
   }
   withoutMistakes()
 })
@@ -77,9 +77,9 @@ t.test('times are drawn on a scale that all rows share', { skip }, async (t) => 
   const ring = new Ring({ origin: 0, now: () => now })
   for (const [id, ms] of [0.6, 30, 2_500].entries()) {
     const call = { kind: 'call', call: id + 1, server: 'orders', principal: 'bob', method: 'tools/call' } as const
-    ring.record({ ...call, client: MODERN, relayed: false, what: 'begun' })
+    ring.record({ ...call, client: MODERN, what: 'begun' })
     now += ms
-    ring.record({ ...call, client: MODERN, relayed: false, what: 'ended', outcome: 'ok', ms })
+    ring.record({ ...call, client: MODERN, what: 'ended', outcome: 'ok', ms })
   }
   const { browser, rows, withoutMistakes } = await look(t, ring)
   await until(async () => (await rows()).length === 3)

@@ -62,7 +62,7 @@ t.test('exports the filtered calls as events, and as an archive', { skip }, asyn
 
 t.test('after the end of the bridge, exports the events of the page', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
-  const call = { kind: 'call', what: 'begun', principal: 'a', client: { era: 'legacy' }, relayed: false } as const
+  const call = { kind: 'call', what: 'begun', principal: 'a', client: { era: 'legacy' } } as const
   ring.record({ ...call, call: 4, method: 'ping' })
   tellThree(ring)
   const browser = await newPage()

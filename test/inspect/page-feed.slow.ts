@@ -24,7 +24,7 @@ for (const [how, by] of CLOCKS)
   t.test(`uses the clock of the bridge, even if it is ${how}`, { skip }, async (t) => {
     const ring = ringOff(by)
     const { browser, shows, rows, withoutMistakes } = await look(t, ring)
-    const call = { kind: 'call', what: 'begun', server: 'orders', principal: 'bob', relayed: false } as const
+    const call = { kind: 'call', what: 'begun', server: 'orders', principal: 'bob' } as const
     ring.record({ ...call, call: 1, client: { era: 'legacy', transport: 'sse' }, method: 'resources/read' })
     await until(async () => (await rows()).length === 1)
     await until(async () => /[1-9]\d* ms …|\d s …/.test((await rows())[0] ?? ''), 'it has taken some time')

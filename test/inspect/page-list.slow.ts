@@ -93,7 +93,6 @@ t.test('a call leaves and enters a filtered list when it changes', { skip }, asy
     principal: 'bob',
     client: { era: 'legacy', transport: 'sse' },
     method: 'resources/read',
-    relayed: false,
   } as const
   ring.record({ ...call, what: 'begun' })
   await go('#/calls?status=open')

@@ -51,7 +51,7 @@ t.test(
 t.test('a call whose server is being started says what is waited for', { skip }, async (t) => {
   const ring = new Ring()
   const message = { kind: 'message', server: 'orders', hop: 'server', dir: 'out', form: 'request', bytes: 9 } as const
-  const call = { kind: 'call', what: 'begun', server: 'orders', call: 1, principal: 'bob', relayed: false } as const
+  const call = { kind: 'call', what: 'begun', server: 'orders', call: 1, principal: 'bob' } as const
   ring.record({ ...call, client: { era: 'modern' }, method: 'tools/call' })
   ring.record({ ...message, call: 1, hop: 'client', dir: 'in', method: 'tools/call' })
   ring.record({ ...message, method: 'initialize', id: 1 })

@@ -73,7 +73,6 @@ function tellEverything(ring: Ring): void {
     principal: 'bob',
     client: { era: 'legacy', revision: '2024-11-05', transport: 'sse' },
     method: 'resources/read',
-    relayed: false,
   })
 }
 
@@ -95,7 +94,7 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
 
   const ended = { kind: 'call', what: 'ended', call: 6, outcome: 'ok', ms: 9 } as const
   const client = { era: 'legacy', transport: 'sse' } as const
-  ring.record({ ...ended, principal: 'bob', client, method: 'resources/read', relayed: false })
+  ring.record({ ...ended, principal: 'bob', client, method: 'resources/read' })
   await until(async () => /✓ ok/.test((await rows())[4] ?? ''), 'the row of a call that was open says how it ended')
 
   await go('#/calls/c7')
@@ -186,7 +185,7 @@ t.test('shows who cancelled a call, and when the client was away', { skip }, asy
 
 t.test('shows the duration of a running call, which grows without events', { skip }, async (t) => {
   const ring = new Ring()
-  const call = { kind: 'call', what: 'begun', server: 'orders', principal: 'bob', relayed: false } as const
+  const call = { kind: 'call', what: 'begun', server: 'orders', principal: 'bob' } as const
   ring.record({ ...call, call: 1, client: { era: 'legacy', transport: 'sse' }, method: 'resources/read' })
   tellCall(ring.record, { id: 2, outcome: 'asks' })
   ring.record({ kind: 'question', what: 'parked', call: 2, server: 'orders' })
@@ -217,7 +216,6 @@ t.test('messages of a running call appear as they arrive, and its texts are refr
     server: 'orders',
     call: 1,
     principal: 'bob',
-    relayed: false,
     method: 'tools/call',
   } as const
   const client = { era: 'legacy', transport: 'sse' } as const

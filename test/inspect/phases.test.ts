@@ -22,7 +22,7 @@ const message = (hop: 'client' | 'server', dir: 'in' | 'out', form: MessageTrace
 })
 const question = (what: 'parked' | 'answered' | 'expired'): TraceEvent => ({ kind: 'question', what, call: 1 })
 const call = (what: 'begun' | 'ended', more: Partial<Extract<TraceEvent, { kind: 'call' }>> = {}): TraceEvent => ({
-  ...{ kind: 'call', what, call: 1, principal: 'p', client: { era: 'modern' }, method: 'tools/call', relayed: false },
+  ...{ kind: 'call', what, call: 1, principal: 'p', client: { era: 'modern' }, method: 'tools/call' },
   ...(what === 'ended' && { outcome: 'ok' }),
   ...more,
 })

@@ -50,7 +50,6 @@ t.test('shows no process for a call if that is uncertain', async (t) => {
     principal: 'p',
     client: { era: 'modern' },
     method: 'tools/call',
-    relayed: false,
   } as const
   const upstream = { era: 'legacy', transport: 'stdio' } as const
   record({ ...child, what: 'started', pid: 2, running: 2 })

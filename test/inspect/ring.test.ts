@@ -268,7 +268,7 @@ t.test('shows calls and heads exactly, even after similar ones', (t) => {
     })
   for (const [i, { name, outcome, principal, client, length, status }] of told.entries()) {
     const more = { principal, client: { era: 'modern', name: client } } as const
-    const call = { kind: 'call', call: i + 1, method: 'tools/call', relayed: false, name, ...more } as const
+    const call = { kind: 'call', call: i + 1, method: 'tools/call', name, ...more } as const
     ring.record({ ...call, what: 'begun' })
     const http = { status, headers: { 'content-length': length, 'mcp-name': name } }
     ring.record({ kind: 'message', call: i + 1, hop: 'client', dir: 'out', form: 'result', bytes: 1, http })

@@ -26,7 +26,6 @@ const running = {
   principal: 'alice',
   client: { era: 'modern' },
   method: 'tools/call',
-  relayed: false,
 } as const
 
 t.test('6,000 quiet calls evict no failed call, refusal, question, or state of an idle server', async (t) => {

@@ -59,7 +59,7 @@ t.test('lists, filters and details calls', async (t) => {
 t.test('finds and exports a running call by its duration so far', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
-  const call = { kind: 'call', what: 'begun', principal: 'a', client: { era: 'legacy' }, relayed: false } as const
+  const call = { kind: 'call', what: 'begun', principal: 'a', client: { era: 'legacy' } } as const
   ring.record({ ...call, call: 1, method: 'ping' })
   for (let i = 0; i < 9; i++) ring.record({ kind: 'config', text: 'a millisecond passes' })
   const { body } = await read<{ calls: { id: string }[] }>(`${base}/inspect/calls?filter=ms>5`)
@@ -167,7 +167,6 @@ t.test('exports all events of a long call that asks its client, including those 
     principal: 'alice',
     client: { era: 'modern' },
     method: 'tools/call',
-    relayed: false,
   } as const
   ring.record({ ...call, what: 'begun', continues: 1 })
   for (let i = 0; i < 600; i++) ring.record({ ...progress, call: 2, method: 'notifications/progress' })

@@ -54,7 +54,6 @@ t.test('the server of a call that runs is the one that the bridge knows', async 
     server: 'orders',
     principal: 'bob',
     method: 'tools/call',
-    relayed: false,
   } as const
   const client = { era: 'modern', transport: 'http' } as const
   const sent = { kind: 'message', server: 'orders', hop: 'server', dir: 'out', form: 'request', bytes: 9 } as const

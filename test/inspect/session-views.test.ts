@@ -13,7 +13,6 @@ t.test('shows no session for a refused initialize', async (t) => {
     principal: 'bob',
     client: { era: 'legacy', transport: 'http', name: 'old' },
     method: 'initialize',
-    relayed: false,
   } as const
   const states = () => viewsOf(eventsIn(ring)).sessions.map(({ state, calls, client }) => [state, calls, client])
   record({ ...call, what: 'begun', call: 1, session: 'refused' })

@@ -222,7 +222,6 @@ t.test('the time of a call continues while its client is asked, and when it send
     principal: 'alice',
     client: { era: 'modern' },
     method: 'tools/call',
-    relayed: false,
   })
   const answered = callIn(ring, 'c1')
   t.equal(answered.parked, false)

@@ -63,7 +63,6 @@ const call = {
   principal: 'p',
   client: { era: 'legacy', revision: '2025-11-25' },
   method: 'tools/call',
-  relayed: false,
 } as const
 const message = { kind: 'message', hop: 'client', server: 's' } as const
 const REQUEST = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', arguments: {} } }

@@ -67,6 +67,7 @@ export class LegacyHttp {
   readonly #welcomed = new Set<unknown>()
   readonly #server: Server
   #sessions = 0
+  #asked = 0
 
   private constructor(plan: Plan) {
     this.#plan = plan
@@ -151,6 +152,7 @@ export class LegacyHttp {
     const key = (id: unknown) => `${session} ${JSON.stringify(id)}`
     return {
       session,
+      number: () => this.#asked++,
       emit: (sent: Json | string) => {
         const text = this.#spelled(sent)
         for (const [stream, of] of this.#streams) if (of === session) stream.write(`data: ${text}\n\n`)

@@ -53,7 +53,6 @@ export function tellCall(
     upstream: UPSTREAM,
     method: 'tools/call',
     name,
-    relayed: false,
     session: 'a-secret-session-id',
     ...more,
   } as const

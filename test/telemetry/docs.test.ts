@@ -41,7 +41,6 @@ const EVENTS: BridgeEvent[] = [
     blame: undefined,
     ms: 2,
     upstreamMs: 1,
-    relayed: false,
   },
   { ...ABOUT, kind: 'session', side: 'client', what: 'opened', session: undefined, principal: 'ada', overSse: 'ide' },
   { ...ABOUT, kind: 'verdict', era: 'modern', why: 'so' },

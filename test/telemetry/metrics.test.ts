@@ -27,7 +27,6 @@ const CALL: BridgeEvent & { kind: 'call' } = {
   blame: undefined,
   ms: 30,
   upstreamMs: 28,
-  relayed: false,
 }
 const OF_CALL = 'server="files",client_era="modern",server_era="legacy"'
 
@@ -39,19 +38,16 @@ async function counted(...events: BridgeEvent[]) {
 
 t.test('counts calls, messages and sessions', async (t) => {
   const rows: [event: BridgeEvent, series: string][] = [
-    [CALL, `calls_total{${OF_CALL},method="tools/call",outcome="ok",blame="nobody",relayed="false"}`],
+    [CALL, `calls_total{${OF_CALL},method="tools/call",outcome="ok",blame="nobody"}`],
     [
-      { ...CALL, outcome: 'fault', blame: 'upstream', serverEra: undefined, relayed: true },
-      'calls_total{server="files",client_era="modern",server_era="unknown",method="tools/call",outcome="fault",blame="upstream",relayed="true"}',
+      { ...CALL, outcome: 'fault', blame: 'upstream', serverEra: undefined },
+      'calls_total{server="files",client_era="modern",server_era="unknown",method="tools/call",outcome="fault",blame="upstream"}',
     ],
     [
       { ...CALL, method: 'vendor/secret-of-the-client' },
-      `calls_total{${OF_CALL},method="other",outcome="ok",blame="nobody",relayed="false"}`,
+      `calls_total{${OF_CALL},method="other",outcome="ok",blame="nobody"}`,
     ],
-    [
-      { ...CALL, method: 'toString' },
-      `calls_total{${OF_CALL},method="other",outcome="ok",blame="nobody",relayed="false"}`,
-    ],
+    [{ ...CALL, method: 'toString' }, `calls_total{${OF_CALL},method="other",outcome="ok",blame="nobody"}`],
     [
       { kind: 'verdict', server: 'files', era: 'modern', why: 'it answered "server/discover"' },
       'verdicts_total{server="files",era="modern",why="it answered \\"server/discover\\""}',
@@ -145,7 +141,7 @@ t.test('the label `tool` has a bounded number of values for each server, and ano
   const series = readSeries(await metrics.text([]))
   const count = (server: string, tool: string) => {
     const labels = `server="${server}",client_era="modern",server_era="legacy",method="tools/call",tool="${tool}"`
-    return series[`mcp_bridge_calls_total{${labels},outcome="ok",blame="nobody",relayed="false"}`]
+    return series[`mcp_bridge_calls_total{${labels},outcome="ok",blame="nobody"}`]
   }
   t.same([count('a', 'read'), count('a', 'write'), count('a', 'other'), count('b', 'move')], [2, 1, 3, 2])
   t.notOk('delete' in series || count('a', 'move'), 'further ones have no value')
@@ -234,7 +230,7 @@ async function start(t: Test, server: object, settings: object = {}) {
 }
 
 const calls = (eras: string, rest: string) => `mcp_bridge_calls_total{server="test",${eras},${rest}}`
-const FINE = 'outcome="ok",blame="nobody",relayed="false"'
+const FINE = 'outcome="ok",blame="nobody"'
 
 t.test('counts a translated call of a modern client', async (t) => {
   const legacy = await LegacyHttp.start(t)
@@ -246,9 +242,9 @@ t.test('counts a translated call of a modern client', async (t) => {
   const series = await scrape()
   const eras = 'client_era="modern",server_era="legacy"'
   t.equal(series[calls(eras, `method="tools/call",${FINE}`)], 1)
-  t.equal(series[calls(eras, 'method="tools/call",outcome="error",blame="nobody",relayed="false"')], 1)
+  t.equal(series[calls(eras, 'method="tools/call",outcome="error",blame="nobody"')], 1)
   t.ok(Object.keys(series).some((name) => name.includes('method="other"')))
-  const refused = 'method="tools/call",outcome="fault",blame="caller",relayed="false"'
+  const refused = 'method="tools/call",outcome="fault",blame="caller"'
   t.equal(series[calls(eras, refused)], 1, 'a refused call has the era of the server, too')
   const short = series[
     'mcp_bridge_call_upstream_seconds_bucket{server="test",method="tools/call",le="0.025"}'
@@ -301,12 +297,12 @@ t.test('counts a call that passes unchanged', async (t) => {
   await bridge.server.warmUp()
   await call(url, 'tools/call', { name: 'wait', arguments: { ms: 40 } })
   const eras = 'client_era="modern",server_era="modern"'
-  const name = calls(eras, 'method="tools/call",outcome="ok",blame="nobody",relayed="false"')
+  const name = calls(eras, 'method="tools/call",outcome="ok",blame="nobody"')
   await until(async () => (await scrape())[name] === 1, 'the end of the call')
   const series = await scrape()
   t.ok((series['mcp_bridge_call_upstream_seconds_sum{server="test",method="tools/call"}'] as number) >= 0.039)
   t.match((await call(url, 'tools/list')).message.error, { data: { outcome: 'unknown' } })
-  const failed = calls(eras, 'method="tools/list",outcome="fault",blame="upstream",relayed="false"')
+  const failed = calls(eras, 'method="tools/list",outcome="fault",blame="upstream"')
   await until(async () => (await scrape())[failed] === 1, 'the failure')
 })
 
@@ -325,7 +321,7 @@ t.test("counts a call to a server of the client's era", async (t) => {
   const series = await scrape()
   const eras = 'client_era="legacy",server_era="legacy"'
   t.equal(series[calls(eras, `method="tools/call",${FINE}`)], 2)
-  t.equal(series[calls(eras, 'method="tools/call",outcome="fault",blame="upstream",relayed="false"')], 1)
+  t.equal(series[calls(eras, 'method="tools/call",outcome="fault",blame="upstream"')], 1)
   t.equal(series['mcp_bridge_child_events_total{server="test",event="ended"}'], 1)
   t.equal(series['mcp_bridge_child_events_total{server="test",event="restarted"}'], 1)
   t.equal(series['mcp_bridge_session_events_total{server="test",side="server",event="lost"}'], 1)

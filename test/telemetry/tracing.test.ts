@@ -205,36 +205,6 @@ t.test('a span has the name of a tool only if its server has listed it, and alwa
   }
 })
 
-t.test('relayed requests of a session have spans with their method', async (t) => {
-  const legacy = await LegacyHttp.start(t)
-  const { url, collector } = await start(t, { url: legacy.url })
-  const client = await LegacyClient.open(url)
-  const stream = await client.listen()
-  await client.post({ jsonrpc: '2.0', id: 99, result: {} })
-  await client.notify('notifications/roots/list_changed')
-  await client.notify('notifications/cancelled', { requestId: 1 })
-  await client.notify('vendor/of-any-name')
-  stream.leave()
-  await client.end()
-  const methods = [
-    'initialize',
-    'notifications/initialized',
-    'notifications/roots/list_changed',
-    'notifications/cancelled',
-  ]
-  for (const name of [...methods, '_OTHER'])
-    for (const kind of ['server', 'client'] as const) {
-      const { attributes } = await collector.span({ name, kind })
-      t.equal(attributes['mcp.method.name'], name === '_OTHER' ? 'vendor/of-any-name' : name)
-      t.equal(attributes['http.request.method'], undefined)
-    }
-  for (const name of ['GET', 'DELETE', 'response']) {
-    const { attributes } = await collector.span({ name, kind: 'server' })
-    t.equal(attributes['mcp.method.name'], undefined, `${name} is no method of MCP`)
-    t.equal(attributes['http.request.method'], name === 'response' ? undefined : name)
-  }
-})
-
 t.test('what opens a session of the server itself has a span at the server', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, collector } = await start(t, { url: legacy.url, tools: { deny: ['wait'] } })

@@ -73,10 +73,7 @@ t.test('an answer without memory is lost alone, in every lane', async (t) => {
           Answer,
         ]
         for (const { message } of [first, second, third]) t.match(message, { result: { content: [] } }, who)
-        // What the relay passes on piece by piece needs no memory.
-        const isRelayed = 'url' in server && !('transport' in server) && called === legacyCall
-        for (const { message } of [lost, alsoLost])
-          t.match(message, isRelayed ? { result: { content: [] } } : { error: LOST }, who)
+        for (const { message } of [lost, alsoLost]) t.match(message, { error: LOST }, who)
       }
     })
 })

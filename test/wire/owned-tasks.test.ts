@@ -121,7 +121,7 @@ t.test('a relayed request cannot hide that it is about tasks', async (t) => {
   for (const body of bodies) t.match((await bob.post(body)).message, UNKNOWN, body)
   const batch = [{ jsonrpc: '2.0', id: 1, method: 'tasks/get', params: { taskId: task } }]
   const old = await LegacyClient.open(url, { headers: headersOf('bob'), revision: '2025-03-26' })
-  t.match((await old.post(batch)).message, { error: { code: -32600 } })
+  t.match((await old.post(batch)).message, [{ id: 1, error: { code: -32602 } }])
   t.equal(server.of('tasks/get').length, 0)
 })
 

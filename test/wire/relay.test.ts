@@ -282,7 +282,7 @@ t.test('relays a session of the server in the same way', async (t) => {
   sever = (response) => {
     response.writeHead(403).end()
   }
-  t.match(await post(url, ping, headers), { status: 502, message: { id: 'p', error: { code: -32603 } } })
+  t.match(await post(url, ping, headers), { status: 200, message: { id: 'p', error: { code: -32603 } } })
 })
 
 const SESSION = 'the server’s own ~ id'.replace('’', "'").replaceAll(' ', '_')
@@ -538,9 +538,8 @@ t.test('relays messages in the answer to a notification, also large ones and tho
   ]
   for ([type, body] of bodies)
     for (const [kind, { status, text }] of Object.entries(await all())) {
-      // The framing of the events of a modern answer is the bridge's.
-      const [came, sent] = kind === 'modern' ? [messagesIn(text), messagesIn(body)] : [text, body]
-      t.ok(status === 200 && came === sent, `${kind}: ${body.slice(0, 60)}`)
+      // The framing of events is the bridge's.
+      t.ok(status === 200 && messagesIn(text) === messagesIn(body), `${kind}: ${body.slice(0, 60)}`)
     }
 })
 
@@ -597,30 +596,32 @@ t.test(
 t.test('relays a stream that answers a notification and stays open without a message', async (t) => {
   const late = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
   const open: ServerResponse[] = []
-  const { url } = await betweenLegacy(t, ({ message }, response) => {
+  const answer = ({ message }: Arrival, response: ServerResponse) => {
     if (message?.['method'] === 'initialize')
       return sendText(response, initializeResult('2025-11-25'), { 'mcp-session-id': SESSION })
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hello\n\n')
     open.push(response)
-  })
+  }
+  const { url } = await betweenLegacy(t, answer, { timeouts: { commitAfter: 50 } })
   await post(url, initialize('2025-11-25'), BOTH)
   const body = '{"jsonrpc":"2.0","method":"notifications/initialized"}'
   const stream = await openStream('POST', url, { ...BOTH, 'mcp-session-id': SESSION }, body)
   open[0]?.end(`data: ${late}\n\n`)
   await stream.ended()
   t.equal(stream.status, 200)
-  t.equal(stream.text, `: hello\n\ndata: ${late}\n\n`)
+  t.match(stream.text, `data: ${late}\n\n`)
 })
 
-t.test('relays the answer to a batch with a request, unless it is not JSON', async (t) => {
+t.test('each request of a batch gets an error if the answer is no message', async (t) => {
   let [type, body] = ['application/json', 'null']
   const { toLegacy } = await betweenBoth(t, (_arrival, response) =>
     response.writeHead(200, { 'content-type': type }).end(body),
   )
   const batch = '[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":1,"method":"ping"}]'
-  t.match(await toLegacy(batch), { status: 200, text: 'null' })
+  const failed = { message: [{ id: 1, error: { data: { reason: 'upstream_protocol' } } }] }
+  t.match(await toLegacy(batch), failed)
   ;[type, body] = ['text/html', '<p>OK</p>']
-  t.match(await toLegacy(batch), { message: [{ id: 1, error: { data: { reason: 'upstream_protocol' } } }] })
+  t.match(await toLegacy(batch), failed)
 })
 
 t.test('refuses a modern request whose id it cannot read, and leaves a legacy one to the server', async (t) => {

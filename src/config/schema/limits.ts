@@ -23,9 +23,7 @@ export const limits = z
     connections: count.default(12_000).describe('Open connections of clients.'),
     calls: count.default(2_000).describe('Calls in flight.'),
     callsPerServer: count.default(256).describe('Calls in flight with one server.'),
-    subscriptions: count
-      .default(10_000)
-      .describe('Open subscriptions: subscriptions/listen, and relayed event streams.'),
+    subscriptions: count.default(10_000).describe('Open subscriptions: subscriptions/listen.'),
     clientSessions: count
       .default(10_000)
       .describe('Sessions of legacy clients with one server, for each of Streamable HTTP and HTTP+SSE.'),

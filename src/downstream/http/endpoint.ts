@@ -1,6 +1,6 @@
 /**
  * The MCP endpoint over Streamable HTTP, both eras at one address: checks each request, and gives it to the half of its
- * era or to the relay. The era is determined for each message.
+ * era. The era is determined for each message.
  */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
@@ -16,7 +16,7 @@ import {
   readMessage,
   type SessionState,
 } from '../../protocol/classify.js'
-import { type LegacyRevision, legacyRevision, looksModern } from '../../protocol/eras.js'
+import { looksModern } from '../../protocol/eras.js'
 import { checkHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { methodTraits } from '../../protocol/methods.js'
 import type { Message, Notification, Request } from '../../rpc/message.js'
@@ -30,7 +30,6 @@ import { forward, reportLost } from './forward.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { ofServer, type Refusals, refusedOf } from './refusals.js'
-import type { RelayAt } from './relay.js'
 import { notAllowed, refuse } from './replies.js'
 import type { HttpSession } from './session.js'
 import { type RequestAtEndpoint, SessionRequests, type SessionRequestsOptions } from './session-requests.js'
@@ -62,7 +61,7 @@ interface Asked extends RequestAtEndpoint {
   answer?: Answer
   /** The message belongs to a call in the replica that had the session before. */
   isStray?: boolean
-  /** The relay does not know its session. */
+  /** The bridge has asked the server whether it knows the session. */
   isUnknown?: boolean
   /** How often the request has looked for a replica that has the session. */
   attempts?: number
@@ -101,10 +100,10 @@ class Endpoint {
     this.#modern = new ModernDownstream(options)
   }
 
-  /** Answers a request, also if it fails. `isBack`: the relay has returned the request. */
-  readonly handle = (request: FastifyRequest, reply: FastifyReply, isBack = false): void => {
+  /** Answers a request, also if it fails. */
+  readonly handle = (request: FastifyRequest, reply: FastifyReply): void => {
     if (request.reservation) reserveUntilClosed(request, reply)
-    const asked: Asked = { request, reply, again: isBack ? undefined : () => this.handle(request, reply, true) }
+    const asked: Asked = { request, reply }
     try {
       const answering = request.method === 'POST' ? this.#post(asked) : this.#legacy.use(asked)
       answering?.catch((error: unknown) => this.#failed(error, asked))
@@ -187,10 +186,10 @@ class Endpoint {
     await this.#forward(new OwnedByReplica(owner, 'session'), asked)
   }
 
-  /** Answers a posted message. Undefined if that is done, or the relay does it. Throws or rejects with the failure. */
+  /** Answers a posted message. Undefined if that is done. Throws or rejects with the failure. */
   #post(asked: Asked): Promise<void> | undefined {
     const { request } = asked
-    const { relay, sessions, compat } = this.#options
+    const { sessions, compat } = this.#options
     const headers = readHeaders(request.raw)
     const { received } = headers
     const body = request.body as Buffer | undefined
@@ -206,10 +205,7 @@ class Endpoint {
       throw new OwnedByReplica(session.from, 'session')
     }
     const version = versionHeader(received)
-    if (id !== undefined && !session && relay && !asked.isUnknown) {
-      if (mayGoOn(message, version)) return this.#postInSession(id, message, relay, asked)
-    }
-    if (id !== undefined && !session && !relay && !asked.isUnknown && mayGoOn(message, version))
+    if (id !== undefined && !session && !asked.isUnknown && mayGoOn(message, version))
       return this.#postInUnknown(id, asked)
     const state: SessionState = session ? { revision: session.client.revision } : id === undefined ? 'none' : 'gone'
     const verdict = classify(message, version, state, compat)
@@ -217,20 +213,6 @@ class Endpoint {
     if (verdict.as === 'initialize') return this.#legacy.open(message as Request, asked)
     if (session) return this.#legacy.takeMessage(message, session, asked)
     throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
-  }
-
-  /** Answers a message of a session that is not the bridge's own: the relay passes it, if it knows the session. */
-  async #postInSession(id: string, message: Message, relay: RelayAt, asked: Asked): Promise<void> {
-    const { request, reply } = asked
-    const { compat } = this.#options
-    if (!(await relay.takesSession(id, request.principal))) {
-      asked.isUnknown = true
-      return this.#post(asked)
-    }
-    const version = versionHeader(readHeaders(request.raw).received)
-    if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
-    await relay.asked(message, request.principal)
-    this.#legacy.relay(message, { request, reply, again: undefined })
   }
 
   /** Answers a message of a session that the bridge does not know: the server may. */
@@ -326,11 +308,6 @@ function mayGoOn(message: Message, version: string | undefined): boolean {
 /** Whether a message answers or cancels something that is not in this replica. */
 function isStray(message: Message, { client }: HttpSession): boolean {
   return (message.kind === 'response' || message.kind === 'notification') && client.isFor?.(message) === false
-}
-
-/** The revision of a relayed session, by its version header, because the client and the server negotiated it. */
-function assumedRevision(version: string | undefined): LegacyRevision {
-  return legacyRevision(version) ?? '2025-03-26'
 }
 
 /** Whether the client waits for more than 202. Answers to questions are still taken: their calls go on. */

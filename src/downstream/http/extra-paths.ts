@@ -2,20 +2,19 @@
 import type { FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
-import type { Relayed } from '../../protocol/upstream.js'
+import type { OverHttp } from '../../protocol/upstream.js'
 import { edit, type Payload, parseObject, write } from '../../rpc/splice.js'
 import { EVENT_HEADERS } from '../../rpc/sse.js'
 import { FOR_PAGES, PREFLIGHT } from '../../texts/for-pages.js'
-import { ofConnection } from '../../texts/headers.js'
+import { mediaType, ofConnection } from '../../texts/headers.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import type { Logger } from '../logger.js'
 import { ofServer } from './refusals.js'
-import { isEvents, type RelayedHeaders } from './relay-headers.js'
 import { refuse, sendJson } from './replies.js'
 
 /** Options of the extra paths. */
 export interface ExtraPathsOptions {
-  relayed: Relayed
+  overHttp: OverHttp
   /**
    * Paths at the bridge, and the path of each at the server. A path that ends with `/*` includes all paths below it.
    */
@@ -40,6 +39,8 @@ const MAX_METADATA = 256 * 1024
 const NOT_SENT = ['origin', 'cookie', 'forwarded']
 const NOT_SENT_BACK = ['set-cookie', 'alt-svc']
 
+type Headers = Record<string, string | string[] | undefined>
+
 interface Response {
   statusCode: number
   stream: NodeJS.ReadableStream
@@ -48,17 +49,17 @@ interface Response {
 /** Serves the extra paths. A Fastify plugin. */
 export async function extraPaths(
   app: FastifyInstance,
-  { relayed, paths, resource, publicPrefix, passthrough, log }: ExtraPathsOptions,
+  { overHttp, paths, resource, publicPrefix, passthrough, log }: ExtraPathsOptions,
 ): Promise<void> {
   const { default: proxy } = await import('@fastify/http-proxy')
-  const undici = await relayed.dispatcher
+  const undici = await overHttp.dispatcher
   for (const [here, there] of paths) {
     const below = here.endsWith('/*')
     const isMetadata = here.startsWith(METADATA)
     const config = { cors: false, ...ofServer(log) }
     if (isMetadata) app.options(here, { config }, async (_request, reply) => reply.code(204).headers(PREFLIGHT).send())
     const options = {
-      upstream: relayed.url.origin,
+      upstream: overHttp.url.origin,
       prefix: below ? here.slice(0, -2) : here,
       rewritePrefix: below ? there.slice(0, -2) : there,
       routes: below ? ['/', '/*'] : ['/'],
@@ -70,12 +71,12 @@ export async function extraPaths(
       replyOptions: {
         // The answer to HEAD is made of the document, too.
         ...(isMetadata && { method: 'GET' }),
-        rewriteRequestHeaders: (_request: FastifyRequest, headers: RelayedHeaders) =>
+        rewriteRequestHeaders: (_request: FastifyRequest, headers: Headers) =>
           without(headers, passthrough ? NOT_SENT : [...NOT_SENT, 'authorization']),
-        rewriteHeaders: (headers: RelayedHeaders, request: FastifyRequest) =>
+        rewriteHeaders: (headers: Headers, request: FastifyRequest) =>
           withoutOrigin(
             { ...answerHeaders(headers), ...(isMetadata && FOR_PAGES) },
-            relayed.url.origin,
+            overHttp.url.origin,
             publicPrefix(request),
           ),
         onResponse: (request: FastifyRequest, reply: FastifyReply, response: Response) => {
@@ -83,7 +84,7 @@ export async function extraPaths(
           else reply.send(response.stream)
         },
         onError: (reply: FastifyReply, { error }: { error: Error }) =>
-          refuse(reply, relayed.failed(error.cause instanceof Error ? error.cause : error), { status: 502 }),
+          refuse(reply, overHttp.failed(error.cause instanceof Error ? error.cause : error), { status: 502 }),
       },
     }
     await app.register(proxy, options as unknown as FastifyHttpProxyOptions)
@@ -122,16 +123,16 @@ async function wholeOf(stream: NodeJS.ReadableStream): Promise<string> {
 }
 
 /** The headers of an answer that clients get. */
-function answerHeaders(headers: RelayedHeaders): RelayedHeaders {
+function answerHeaders(headers: Headers): Headers {
   const sent = without(headers, NOT_SENT_BACK)
-  return isEvents(headers) ? { ...sent, ...EVENT_HEADERS } : sent
+  return mediaType(headers) === 'text/event-stream' ? { ...sent, ...EVENT_HEADERS } : sent
 }
 
 /**
  * Headers with a redirect to the server's own origin made relative: the path exists at the bridge too, and the server's
  * internal address stays hidden.
  */
-function withoutOrigin(headers: RelayedHeaders, origin: string, prefix: string): RelayedHeaders {
+function withoutOrigin(headers: Headers, origin: string, prefix: string): Headers {
   const { location } = headers
   const url = typeof location === 'string' ? parseUrl(location) : undefined
   if (url?.origin !== origin) return headers
@@ -139,7 +140,7 @@ function withoutOrigin(headers: RelayedHeaders, origin: string, prefix: string):
   return { ...headers, location: prefix + pathname + search + hash }
 }
 
-function without(headers: RelayedHeaders, names: readonly string[]): RelayedHeaders {
+function without(headers: Headers, names: readonly string[]): Headers {
   const isOfConnection = ofConnection(headers['connection'])
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !isOfConnection(name) && !names.includes(name)))
 }

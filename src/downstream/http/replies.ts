@@ -22,13 +22,6 @@ export function sendJson(reply: FastifyReply, text: Wire): void {
   response.end()
 }
 
-/** Sends a body at the end of the turn of the event loop, in a row with other answers (see time/turn.ts). */
-export function sendWhole(reply: FastifyReply, body: string | Buffer): void {
-  reply.header('content-length', Buffer.byteLength(body))
-  const response = takeResponse(reply)
-  atTurnEnd(() => response.end(body))
-}
-
 /** Reserves memory for an answer until it has been written. Returns whether there is enough. */
 export function reserveAnswer(reply: FastifyReply, memory: Memory, principal: string, text: Wire): boolean {
   const bytes = lengthOf(text)
@@ -65,12 +58,12 @@ export function sendEvents(reply: FastifyReply, events: Readable): void {
 const SMALL_WRITE = 16 * 1024
 
 /** To be called before a write to a client: delays a small write to the end of the turn. */
-export function writeTogether({ socket }: FastifyReply['raw'], length: number): void {
+function writeTogether({ socket }: FastifyReply['raw'], length: number): void {
   if (socket && length <= SMALL_WRITE) corkUntilTurnEnd(socket)
 }
 
 /** Takes the response from Fastify, which forgets it, with its status and headers set. */
-export function takeResponse(reply: FastifyReply): FastifyReply['raw'] {
+function takeResponse(reply: FastifyReply): FastifyReply['raw'] {
   reply.hijack()
   return reply.raw.writeHead(reply.statusCode, reply.getHeaders() as Record<string, string>)
 }
@@ -79,7 +72,7 @@ export function takeResponse(reply: FastifyReply): FastifyReply['raw'] {
  * Reads a stream for a response as fast as the client reads, and destroys it when the client has disconnected. `write`
  * returns whether there is room for more.
  */
-export function pour(from: Readable, to: FastifyReply['raw'], write: (chunk: Buffer) => boolean): void {
+function pour(from: Readable, to: FastifyReply['raw'], write: (chunk: Buffer) => boolean): void {
   from.on('data', (chunk: Buffer) => write(chunk) || from.pause())
   to.on('drain', () => from.resume())
   whenOver({ raw: to }, () => from.destroy())

@@ -7,16 +7,12 @@ import { ANOTHER, OwnedByReplica } from '../../ports/replicas.js'
 import { textWithoutAbsent } from '../../protocol/absent.js'
 import { NAMELESS } from '../../protocol/account.js'
 import type { ReceivedOneWay } from '../../protocol/call.js'
-import { idToAnswer, isSilent, metaOf } from '../../protocol/classify.js'
 import { type Era, legacyRevision, looksModern, traits } from '../../protocol/eras.js'
 import { type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
-import { withTraceHeaders } from '../../protocol/trace.js'
 import type { Tunnel, Upstream } from '../../protocol/upstream.js'
-import type { Id, Message, Notification, Request, Response } from '../../rpc/message.js'
-import { join, own, wireOf } from '../../rpc/source.js'
-import { EMPTY } from '../../rpc/splice.js'
+import type { Message, Notification, Request, Response } from '../../rpc/message.js'
+import { join, wireOf } from '../../rpc/source.js'
 import { HangUp } from '../../time/hang-up.js'
-import { subject } from '../call-log.js'
 import { readBatch, type SortedBatch } from '../legacy/batch.js'
 import { openSession } from '../legacy/open-session.js'
 import type { ClientSession, OpenOptions, SessionRecord, SessionSettings } from '../legacy/session.js'
@@ -26,12 +22,11 @@ import type { Logger } from '../logger.js'
 import { Answer } from './answer.js'
 import { takeOver } from './body.js'
 import { carryBack } from './carried-back.js'
+import { carriedIn } from './carried-headers.js'
 import { checkTakesEvents } from './content-type.js'
 import type { EventStore } from './event-store.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { readHeaders, traceHeaders } from './headers.js'
-import type { Passing, RelayAt } from './relay.js'
-import { carriedIn } from './relay-headers.js'
 import { type ErrorRendering, explainInBand, notAllowed, sendJson, whenOver } from './replies.js'
 import { carriedOf, HttpSession, ofNoCall } from './session.js'
 import type { SessionStore } from './sessions.js'
@@ -44,8 +39,6 @@ export interface SessionRequestsOptions {
   sessions: SessionStore<HttpSession>
   /** Sessions that another replica has left; undefined if there are no other replicas. */
   handed?: HandedSessions | undefined
-  /** Passes on messages that need no translation; undefined if messages of this server must not be relayed. */
-  relay: RelayAt | undefined
   /** The era of a server that is reached over Streamable HTTP; undefined if it is not, or if its era is not known yet. */
   speaks?: (() => Era | undefined) | undefined
   refusing: ErrorRendering
@@ -65,8 +58,6 @@ export interface SessionRequestsOptions {
 export interface RequestAtEndpoint {
   request: FastifyRequest
   reply: FastifyReply
-  /** Answers the request again if the relay returns it, because the server has changed its era. Undefined the second time. */
-  again: (() => void) | undefined
 }
 
 /** What a message that gets no answer has in common with others of its request. */
@@ -92,25 +83,16 @@ export class SessionRequests {
     const { received } = readHeaders(request.raw)
     checkNotModern(received, reply)
     const id = single(received, 'mcp-session-id')
-    const { sessions, relay, refusing } = this.#options
+    const { sessions } = this.#options
     const { method } = request
     let session = id === undefined ? undefined : sessions.find(id, request.principal)
-    if (id !== undefined && !session && !relay) {
+    if (id !== undefined && !session) {
       await this.goOnUnknown(id, request)
       session = sessions.find(id, request.principal)
     }
     if (session && sessions.draining && (method === 'GET' || this.#goesOn(session))) this.#refuseOrLeave(session)
     if (method === 'GET' && sessions.draining)
       throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
-    if (id !== undefined && !session && relay && (await relay.takesSession(id, request.principal))) {
-      if (method === 'DELETE' && relay.endOurs(id)) reply.code(200).send()
-      else {
-        const revise = method === 'GET' ? relay.revising(request.principal) : undefined
-        const passing = { method, endless: method === 'GET', opens: false, revise } as const
-        relay.pass({ request, reply, passing, refusing })
-      }
-      return
-    }
     if (method === 'GET') checkTakesEvents(request)
     if (id === undefined) throw new Fault('invalidRequest', 'Session required: call initialize first')
     if (!session) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
@@ -209,15 +191,13 @@ export class SessionRequests {
   }
 
   /** Opens a session: one of the server itself, if the server is legacy and reached over HTTP, or else a translated one. */
-  async open(message: Request, { request, reply, again }: RequestAtEndpoint): Promise<void> {
-    const { upstream, sessions, refusing, relay } = this.#options
+  async open(message: Request, { request, reply }: RequestAtEndpoint): Promise<void> {
+    const { upstream, sessions, refusing } = this.#options
     const { principal, credential } = request
     const caller = { revision: '', capabilities: '{}' }
     const route = await upstream
       .legacyRoute({ caller, principal, credential })
       .catch((error: unknown) => Fault.from(error))
-    if (relay && !(route instanceof Fault) && route !== 'translate' && route.transport === 'http')
-      return this.relay(message, { request, reply, again }, { opens: true })
     sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
     const options = this.#openOptions(request, streams)
@@ -231,15 +211,6 @@ export class SessionRequests {
     if (fault) explainInBand(reply, fault, refusing.passthrough)
     if (http) carryBack(reply.code(http.status), http.headers)
     sendJson(reply, text)
-  }
-
-  /** Relays a message. The relay must be there. */
-  relay(message: Message, { request, reply, again }: RequestAtEndpoint, more: Partial<Passing> = {}): void {
-    const { relay, refusing } = this.#options
-    const text = textWithoutAbsent(message)
-    if (text !== undefined) request.body = Buffer.from(text)
-    const passing = { ...passingOf(message), revise: relay?.revising(request.principal, message), ...more }
-    relay?.pass({ request, reply, passing, refusing, fallback: again })
   }
 
   /** Continues a session that another replica has left. Rejects with a Fault if there is no room for it. */
@@ -340,28 +311,6 @@ export class SessionRequests {
 function bytesOf(message: Notification | Response): Uint8Array {
   const source = message.kind === 'response' ? message.outcome.source : message.source
   return Buffer.from(textWithoutAbsent(message) ?? (source && join(wireOf(source))) ?? '')
-}
-
-/** What the relay needs to know about a message of a relayed session. */
-function passingOf(message: Message): Passing {
-  const method = 'method' in message ? message.method : message.kind
-  const params = 'params' in message && typeof message.params !== 'string' ? message.params : EMPTY
-  return {
-    method,
-    ...subject(method, params),
-    id: idToAnswer(message),
-    ...(message.kind === 'batch' ? passingOfBatch(message) : { silent: isSilent(message) }),
-    endless: false,
-    opens: false,
-    goesOn: !('method' in message),
-    answers: message.kind === 'response' ? message.id : undefined,
-    context: message.kind === 'request' ? withTraceHeaders({}, metaOf(message)) : undefined,
-  }
-}
-
-function passingOfBatch(batch: Message & { kind: 'batch' }): Pick<Passing, 'ids' | 'silent'> {
-  const { requests, errors } = readBatch(batch)
-  return { ids: requests.map(({ id }) => own(id) as Id), silent: requests.length === 0 && errors.length === 0 }
 }
 
 /**

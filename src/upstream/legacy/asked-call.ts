@@ -126,7 +126,7 @@ export class AskedCall {
         await settle(this.session, exchange, call, arrival, last, this.#hadNoRoom)
         return last
       } else if (arrival.kind === 'notification') {
-        const told = relayed(call, arrival.method, arrival.params)
+        const told = toldOf(call, arrival.method, arrival.params)
         const held = told && call.tell(told)
         if (held) await held
       }
@@ -316,13 +316,13 @@ async function tellTrailing({ trailing }: LegacySession, exchange: Exchange, cal
   for (;;) {
     const arrival = await exchange.nextWithin(trailing)
     if (arrival?.kind !== 'notification') return
-    const told = relayed(call, arrival.method, arrival.params)
+    const told = toldOf(call, arrival.method, arrival.params)
     if (told) await call.tell(told)
   }
 }
 
 /** A notification of the call for its caller; undefined if the caller did not ask for it. */
-export function relayed(call: Call, method: string, params: Params): Told | undefined {
+export function toldOf(call: Call, method: string, params: Params): Told | undefined {
   const payload = typeof params === 'string' ? EMPTY : params
   switch (method) {
     case 'notifications/progress':

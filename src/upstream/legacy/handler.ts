@@ -15,7 +15,7 @@ import type { ServerOptions } from '../options.js'
 import { throwIfRefused } from '../refusals.js'
 import { SessionLost } from '../session-loss.js'
 import type { ToolFacts } from '../tools.js'
-import { AskedCall, answerIn, type Decode, relayed, settle } from './asked-call.js'
+import { AskedCall, answerIn, type Decode, settle, toldOf } from './asked-call.js'
 import { listen } from './listen.js'
 import type { ParkedCalls } from './parked.js'
 import { requiredUrls, StillRequired, Visit, type WhenRequired } from './required-urls.js'
@@ -114,7 +114,7 @@ export function legacyHandler(
           if (arrival.kind === 'question')
             asked = new AskedCall(session, exchange, { decode, question: arrival.question })
           else if (arrival.kind === 'notification') {
-            const told = relayed(call, arrival.method, arrival.params)
+            const told = toldOf(call, arrival.method, arrival.params)
             const held = told && call.tell(told)
             if (held) await held
           }

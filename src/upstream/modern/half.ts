@@ -227,7 +227,7 @@ export class ModernHalf implements Half {
     }
     if (method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
     this.#tellOthers(call, method, params)
-    const told = relayed(call, method, params)
+    const told = toldOf(call, method, params)
     if (!told) return undefined
     const isMended = method === 'notifications/tasks' || (typeof params === 'object' && hasOwnKeys(params))
     if (source && exchange.wireId !== undefined && !isMended) told.received = { era: 'modern', source, told }
@@ -374,7 +374,7 @@ function throwIfContradictory(call: Call, last: Extract<Final, { kind: 'error' }
 }
 
 /** A notification of the call for its caller; undefined if the caller did not ask for it. */
-function relayed(call: Call, method: string, params: Params): Told | undefined {
+function toldOf(call: Call, method: string, params: Params): Told | undefined {
   const payload = withoutEnvelope(typeof params === 'string' ? EMPTY : params, {}, 'server')
   if (method === 'notifications/progress' && !call.progress) return undefined
   if (method === 'notifications/message' && !isWantedLevel(value(payload, 'level'), call.caller.logLevel))

@@ -4,7 +4,7 @@ import type { buildConnector, Dispatcher } from 'undici'
 import { needsSignIn } from '../../fault/fault.js'
 import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../limits/memory.js'
 import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../protocol/account.js'
-import type { BodyFlow, BodySink, SessionCookies } from '../../protocol/upstream.js'
+import type { SessionCookies } from '../../protocol/upstream.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../../rpc/sse.js'
 import { headerOf } from '../../texts/headers.js'
@@ -70,6 +70,20 @@ export interface HttpRequest {
   follows?: boolean | 'once'
   /** The principal that waits for the answer. Memory for it is reserved in its name. */
   principal?: string | undefined
+}
+
+/** Takes a body while it arrives. */
+interface BodySink {
+  /** The next part; null at the end. Returns whether there is room for more: otherwise the flow has to be resumed. */
+  push(part: Uint8Array | null): boolean
+  /** The body has broken off. */
+  destroy(error: Error): unknown
+}
+
+/** The flow of a body that arrives. */
+interface BodyFlow {
+  resume(): void
+  abort(why: Error): void
 }
 
 /** Receives an answer piece by piece. An error that it throws ends the request. */

@@ -95,7 +95,7 @@ t.test(
     await serve(scope, folder, '4711', ring)
     const { hub, views } = hubIn(t, folder)
     await hub.start()
-    const call = { kind: 'call', principal: 'a', client: { era: 'modern' }, relayed: false, server: 'orders' } as const
+    const call = { kind: 'call', principal: 'a', client: { era: 'modern' }, server: 'orders' } as const
     ring.record({ ...call, what: 'begun', call: 1, method: 'tools/call' })
     await until(() => views().calls.get('c1')?.status === 'open')
     await scope.end()
