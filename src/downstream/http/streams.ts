@@ -167,6 +167,8 @@ export class Streams implements Outlet {
   /** GET streams, connected or waiting to be resumed, newest last. */
   #standalone: EventStream[] = []
   readonly #queued: QueuedMessages
+  /** The GET streams end with the last open request. */
+  #ends = false
 
   constructor(principal: string, store: EventStore) {
     this.principal = principal
@@ -203,6 +205,7 @@ export class Streams implements Outlet {
     // A deleted entry of a Set may be kept for long (see `OpenSet`): it must not keep the request.
     stream.begin = undefined
     this.#answering.delete(stream)
+    if (this.#ends) this.endStandalone()
   }
 
   /** Opens a GET stream; undefined if too many are open. */
@@ -277,9 +280,10 @@ export class Streams implements Outlet {
     for (const stream of this.#all) stream.keepAlive()
   }
 
-  /** Ends the GET streams. */
+  /** Ends the GET streams, as soon as no request is open: until then, the server may ask its client on one. */
   endStandalone(): void {
-    for (const stream of this.#standalone) stream.end()
+    this.#ends = true
+    if (this.#answering.size === 0) for (const stream of this.#standalone) stream.end()
   }
 
   /** Ends all streams and drops all stored events. */
