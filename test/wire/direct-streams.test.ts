@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
-import { until } from '../support/eventually.js'
+import { pause, until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { send } from '../support/modern.js'
@@ -224,4 +224,59 @@ t.test('a session has no more than four streams, and each gets its own events', 
   const more = await openStream('GET', url, { ...headers, accept: 'text/event-stream' })
   t.equal(more.status, 429)
   for (const stream of streams) stream.leave()
+})
+
+/** Questions are numbered from 0. */
+const LAST = 20
+const QUESTION = '{"jsonrpc":"2.0","id":"q","method":"roots/list"}'
+
+t.test('what a server asks while its client has no stream waits for the next one', async (t) => {
+  let own: ServerResponse | undefined
+  const { client } = await start(t, ({ method }, response) => {
+    events(response).flushHeaders()
+    if (method === 'GET') own ??= response
+  })
+  const left = await client.listen()
+  left.leave()
+  // The first ones may still be sent on the connection that has just ended.
+  for (let n = 0; n <= LAST; n++) {
+    own?.write(`data: {"jsonrpc":"2.0","id":${n},"method":"roots/list"}\n\n`)
+    await pause(50)
+  }
+  const next = await client.listen()
+  await until(() => next.messages.some(({ id }) => id === LAST), 'the last question')
+  t.notOk(own?.destroyed)
+})
+
+t.test('a stream with ids that its client has left is resumed at a server that has only one', async (t) => {
+  const open = new Set<ServerResponse>()
+  const { client } = await start(t, ({ method, headers }, response) => {
+    if (method !== 'GET') return events(response).flushHeaders()
+    if (open.size > 0) return sendText(response, '{"error":"Only one stream"}', {}, 409)
+    open.add(response)
+    response.on('close', () => open.delete(response))
+    events(response).write(headers['last-event-id'] === undefined ? PRIMING : `id: 2\ndata: ${QUESTION}\n\n`)
+  })
+  const first = await client.listen()
+  await until(() => first.text === PRIMING, 'the first event')
+  first.leave()
+  await until(() => open.size === 0, 'the end of the stream at the server')
+  const resumed = await client.listen('1_a/0')
+  await until(() => resumed.messages.some(({ id }) => id === 'q'), 'what it has missed')
+})
+
+t.test('the stream of the bridge gives way to one that the client resumes from before', async (t) => {
+  const open = new Set<ServerResponse>()
+  const { client } = await start(t, ({ method, headers }, response) => {
+    if (method !== 'GET') return events(response).flushHeaders()
+    if (open.size > 0) return sendText(response, '{"error":"Only one stream"}', {}, 409)
+    open.add(response)
+    response.on('close', () => open.delete(response))
+    events(response).flushHeaders()
+    if (headers['last-event-id'] !== undefined) response.write(`id: 2\ndata: ${QUESTION}\n\n`)
+  })
+  const resumed = await client.listen('of-another-replica')
+  t.equal(resumed.status, 200)
+  await until(() => resumed.messages.some(({ id }) => id === 'q'), 'what it has missed')
+  t.equal(open.size, 1)
 })

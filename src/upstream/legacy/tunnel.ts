@@ -179,7 +179,7 @@ export class DirectTunnel implements Tunnel, Owner {
     const answer = parseMessage(sourceOf(resultMessage(GONE_ON, result))) as Response
     const tunnel = new DirectTunnel(peer, options, answer)
     tunnel.#isInitialized = ready
-    if (ready) tunnel.#listen().catch(() => {})
+    if (ready) tunnel.#beginAfter(Promise.resolve())
     return tunnel
   }
 
@@ -424,15 +424,21 @@ export class DirectTunnel implements Tunnel, Owner {
     })
     // Over HTTP, later messages use other connections and could overtake this one, so they wait for it.
     if (begins) {
-      const begun = within(settled, OWN_WITHIN)
-        .then(() => this.#listen())
-        .finally(() => {
-          this.begun = undefined
-        })
+      this.#beginAfter(within(settled, OWN_WITHIN))
       // In a batch it goes with them.
-      if (!heard?.batch) this.begun = begun
+      if (heard?.batch) this.begun = undefined
     }
     return heard && delivered
+  }
+
+  /** Later messages wait for the stream for the server's own messages: a call may make the server ask on it. */
+  #beginAfter(settled: Promise<unknown>): void {
+    this.begun = settled
+      .then(() => this.#listen())
+      .catch(() => {})
+      .finally(() => {
+        this.begun = undefined
+      })
   }
 
   /** Gives the client what the server says to a message that gets no answer. Rejects with a Fault if the server has not accepted it. */
@@ -452,7 +458,10 @@ export class DirectTunnel implements Tunnel, Owner {
   async #listen(): Promise<void> {
     const { channel, headers, account } = this.#peer
     if (this.over || !channel.listen) return
-    await within(channel.listen(headers, account), LISTEN_WAIT)
+    const tried = new Promise<void>((resolve) => {
+      channel.listen?.(headers, account, resolve).then(() => resolve())
+    })
+    await within(tried, LISTEN_WAIT)
   }
 
   respond(response: Response, received?: ReceivedOneWay): Promise<void> | undefined {

@@ -88,8 +88,11 @@ export interface Channel {
   readonly hasSession?: boolean
   /** Whether the server refuses a GET for lack of a session, as servers that support sessions do. */
   wantsSession?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
-  /** Opens the stream for the server's own messages, if it is a separate one. Resolves to whether it is open. */
-  listen?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
+  /**
+   * Opens the stream for the server's own messages, if it is a separate one. Resolves to whether it is open. `tried` is called
+   * earlier if the first attempt fails.
+   */
+  listen?(headers: Readonly<Record<string, string>>, account?: Account, tried?: () => void): Promise<boolean>
   /**
    * Opens a stream of a client, which gets the events as they come. Resolves when the server has begun it, and rejects with a
    * ChannelError if the server has not. Only over HTTP.

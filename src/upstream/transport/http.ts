@@ -49,6 +49,8 @@ const GOODBYE = 5_000
 const WANTS_WITHIN = 2_000
 /** Number of failed attempts in a row after which a stream is not resumed. */
 const MAX_FAILURES = 3
+/** Number of attempts in a row after which a server counts as having no second stream. */
+const MAX_CONFLICTS = 30
 /** Visible ASCII, as a session id has to be (MCP 2025-11-25, basic/transports, session management). */
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/
 
@@ -91,6 +93,8 @@ class HttpChannel implements Channel {
   readonly #closing = new AbortController()
   readonly #oneWay: OneWaySender
   #withoutExchange = 0
+  /** Calls that wait for their answer. */
+  #calls = 0
   /** Whether the stream for the server's own messages is open, or may be. */
   #listens = false
   readonly #accepted = new AcceptedCalls()
@@ -134,7 +138,12 @@ class HttpChannel implements Channel {
 
   leave(): void {
     this.#isLeft = true
-    this.#listening?.abort()
+    this.#leaveStream()
+  }
+
+  /** The server may ask the client on this stream while a call waits. After that, the one that goes on with the session opens it. */
+  #leaveStream(): void {
+    if (this.#isLeft && this.#calls === 0) this.#listening?.abort()
   }
 
   /** Goes on with the session of another channel. */
@@ -166,17 +175,23 @@ class HttpChannel implements Channel {
     reading.keepsRaw = passesEvents === true
     const posted = this.#headersToPost(headers, carried)
     const request = { method: 'POST', headers: posted, body: bytes ?? text, principal } as const
-    const answer = await this.#askFollowing(request, reading, account)
-    if (answer.status >= 300) throw refused(answer)
-    if (answer.kind === 'whole') heard?.hear(answer.body, answer)
-    if (exchange === undefined) return
-    if (answer.kind === 'whole') this.#receiver?.receive(answer.body, exchange, answer)
-    if (!this.#receiver?.isWaiting(exchange)) return
-    const resumes = passesEvents && answer.kind === 'events' && reading.lastId !== undefined
-    if (resumes) return this.#receiver.left?.(exchange, answer.status)
-    if (answer.kind === 'events') return this.#resume(headers, reading, account)
-    if (isAcceptance(answer) && (this.#listens || passesEvents)) return this.#accepted.wait(exchange, this.#receiver)
-    throw noMessage(answer)
+    if (exchange !== undefined) this.#calls++
+    try {
+      const answer = await this.#askFollowing(request, reading, account)
+      if (answer.status >= 300) throw refused(answer)
+      if (answer.kind === 'whole') heard?.hear(answer.body, answer)
+      if (exchange === undefined) return
+      if (answer.kind === 'whole') this.#receiver?.receive(answer.body, exchange, answer)
+      if (!this.#receiver?.isWaiting(exchange)) return
+      const resumes = passesEvents && answer.kind === 'events' && reading.lastId !== undefined
+      if (resumes) return this.#receiver.left?.(exchange, answer.status)
+      if (answer.kind === 'events') return await this.#resume(headers, reading, account)
+      if (isAcceptance(answer) && (this.#listens || passesEvents))
+        return await this.#accepted.wait(exchange, this.#receiver)
+      throw noMessage(answer)
+    } finally {
+      if (exchange !== undefined && --this.#calls === 0) this.#leaveStream()
+    }
   }
 
   abandon(exchange: number): void {
@@ -202,10 +217,10 @@ class HttpChannel implements Channel {
   }
 
   /** Opens the GET stream and keeps it open. Resolves to false if the server has none. */
-  listen(headers: OriginHeaders, account?: Account): Promise<boolean> {
+  listen(headers: OriginHeaders, account?: Account, tried = nothing): Promise<boolean> {
     this.#listens = true
     return new Promise((resolve) => {
-      this.#listen(headers, account, resolve)
+      this.#listen(headers, account, { opened: resolve, tried })
         .catch(() => {})
         .finally(() => {
           this.#listens = false
@@ -217,13 +232,26 @@ class HttpChannel implements Channel {
   }
 
   async pass(stream: PassedStream, opening: OpeningStream): Promise<void> {
-    const { headers = NONE, carried, account, principal = NOBODY, lastEventId, signal } = opening
     const own = this.#listening
     // Some servers have only one such stream in a session.
-    if (own && !own.stream && lastEventId === undefined) {
-      signal.addEventListener('abort', () => own.abort(), { once: true })
+    if (own && !own.stream && opening.lastEventId === undefined) {
+      opening.signal.addEventListener('abort', () => own.takeBack(), { once: true })
       return own.give(stream)
     }
+    try {
+      await this.#pass(stream, opening)
+    } catch (error) {
+      const isTaken = error instanceof ChannelError && error.refusal?.status === 409
+      if (!isTaken || !own || own.stream) throw error
+      own.abort()
+      // Until the server notices.
+      await this.#pause(RETRY.least)
+      await this.#pass(stream, opening)
+    }
+  }
+
+  async #pass(stream: PassedStream, opening: OpeningStream): Promise<void> {
+    const { headers = NONE, carried, account, principal = NOBODY, lastEventId, signal } = opening
     const began = new Promise<void>((resolve, reject) => {
       const reading = new Reading(this.#receiver, undefined, this.#cookies, (_headers, kind) => {
         if (kind === 'events') resolve()
@@ -297,8 +325,13 @@ class HttpChannel implements Channel {
   }
 
   /** Resolves when the server has no stream, or no longer has one. */
-  async #listen(headers: OriginHeaders, account: Account | undefined, opened: (open: boolean) => void): Promise<void> {
+  async #listen(
+    headers: OriginHeaders,
+    account: Account | undefined,
+    { opened, tried }: { opened: (open: boolean) => void; tried: () => void },
+  ): Promise<void> {
     let failures = 0
+    let conflicts = 0
     let heard = false
     let hasNone = false
     let openedAt = 0
@@ -314,18 +347,22 @@ class HttpChannel implements Channel {
     })
     reading.keepsRaw = true
     this.#listening = reading
-    while (this.alive && !this.#isLeft) {
+    while (this.alive && !this.#isLeft && !reading.aborted) {
+      let isTaken = false
       try {
         const { status, kind } = await this.#get(headers, reading, this.#account ?? account)
         // If a server ends every stream at once, the pauses grow.
         if (kind === 'events')
           failures = performance.now() - openedAt < RETRY.usual && !reading.heard ? failures + 1 : 0
-        // 409: the server has not noticed yet that the last stream is broken.
-        hasNone ||= status >= 300 && (status !== 409 || ++failures > MAX_FAILURES)
+        // The server has not noticed yet that the last stream is broken, or another replica still has it.
+        isTaken = status === 409 && ++conflicts < MAX_CONFLICTS
+        if (status < 300) conflicts = 0
+        else hasNone ||= !isTaken
       } catch (error) {
         hasNone ||= error instanceof Fault
         if (!hasNone && !(error instanceof ChannelError)) throw error
         failures++
+        tried()
       }
       // Its client resumes it.
       if (reading.stream) return reading.stream.end()
@@ -334,7 +371,8 @@ class HttpChannel implements Channel {
         if (heard) this.#receiver?.streamLost()
         return
       }
-      await this.#pause(backoff(failures, { first: reading.retry, most: RETRY.most }))
+      if (isTaken) await this.#pause(backoff(conflicts, { first: RETRY.least, most: RETRY.usual }))
+      else await this.#pause(backoff(failures, { first: reading.retry, most: RETRY.most }))
     }
   }
 
@@ -431,6 +469,8 @@ class Reading extends HangUp implements Reader {
   /** The events pass to a client as they come; on this stream, if it has opened one for them. */
   keepsRaw = false
   stream: PassedStream | undefined
+  /** The client has got an event with an id, so it can resume the stream. */
+  #isResumable = false
   /** The last event id, to resume the stream; and the milliseconds to wait before that. */
   lastId: string | undefined
   retry = RETRY.usual
@@ -471,8 +511,15 @@ class Reading extends HangUp implements Reader {
     this.stream = stream
     const { id, retry, raw, data = [] } = this.#last ?? {}
     if (id !== undefined) stream.pass('', { id, retry, raw: data.length === 0 ? raw : undefined })?.catch(() => {})
+    this.#isResumable ||= id !== undefined
     // Nothing would follow.
     if (this.#decoder?.isTooLong) setImmediate(() => this.abort())
+  }
+
+  /** The client's connection has ended. What the server says meanwhile waits for the next, unless the server itself keeps it. */
+  takeBack(): void {
+    this.stream = undefined
+    if (this.#isResumable) this.abort()
   }
 
   /** Whether the answer is still expected. */
@@ -514,6 +561,7 @@ class Reading extends HangUp implements Reader {
     const passes = this.keepsRaw && (this.exchange !== undefined || this.stream !== undefined)
     const passed: PassedEvent | undefined = passes ? { raw, id, retry, on: this.stream } : undefined
     if (id !== undefined) this.#last = event
+    if (passed?.on && id !== undefined) this.#isResumable = true
     this.#decoder = decoder
     const isMessage = event.event === 'message' && event.data.length > 0
     if (event.dropped) this.#receiver?.dropped(event.dropped, this.exchange, lengthError(event))
