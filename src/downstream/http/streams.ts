@@ -280,10 +280,11 @@ export class Streams implements Outlet {
     for (const stream of this.#all) stream.keepAlive()
   }
 
-  /** Ends the GET streams, as soon as no request is open: until then, the server may ask its client on one. */
+  /** Ends the GET streams: those of the server as soon as no request is open, because until then it may ask its client on one. */
   endStandalone(): void {
     this.#ends = true
-    if (this.#answering.size === 0) for (const stream of this.#standalone) stream.end()
+    if (this.options.passes && this.#answering.size > 0) return
+    for (const stream of this.#standalone) stream.end()
   }
 
   /** Ends all streams and drops all stored events. */
