@@ -459,7 +459,7 @@ export class DirectTunnel implements Tunnel, Owner {
     const { channel, headers, account } = this.#peer
     if (this.over || !channel.listen) return
     const tried = new Promise<void>((resolve) => {
-      channel.listen?.(headers, account, resolve).then(() => resolve())
+      channel.listen?.(headers, account, resolve).then(() => resolve(), resolve)
     })
     await within(tried, LISTEN_WAIT)
   }
