@@ -1,7 +1,8 @@
 /**
  * How long a start takes: `node test/bench/starts.mjs [--runs N] [--node <Node.js>]… [--executable <path>]…`, by default of the built
  * program on this Node.js. Milliseconds from the start of the process to its first answer: of a server on its pipe, of a bridge in front
- * of it between pipes, and of one over HTTP. Seconds of CPU of `--version` and `--help`. All in turn; the first round does not count.
+ * of it between pipes, and of one over HTTP, as the median, with quartiles, and the least, which other work on the machine disturbs least.
+ * Seconds of CPU of `--version` and `--help`. All in turn; the first round does not count.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -66,9 +67,11 @@ for (let run = 0; run <= Number(values.runs); run++)
 const [{ figures: alone }] = rows
 for (const { name, figures } of rows) {
   const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => quantile(figures, share))
-  const later = name.endsWith('CPU') || figures === alone ? '' : `  ${Math.round(middle - quantile(alone, 0.5))} later`
+  const least = Math.min(...figures)
+  const [usual, atLeast] = [middle - quantile(alone, 0.5), least - Math.min(...alone)].map(Math.round)
+  const later = name.endsWith('CPU') || figures === alone ? '' : `  ${usual} later, ${atLeast} of the least`
   stdout.write(
-    `${name.padEnd(40)} ${middle.toFixed(0).padStart(5)} ms (${low.toFixed(0)}–${high.toFixed(0)})${later}\n`,
+    `${name.padEnd(40)} ${middle.toFixed(0).padStart(5)} ms (${low.toFixed(0)}–${high.toFixed(0)}, least ${least.toFixed(0)})${later}\n`,
   )
 }
 
