@@ -98,6 +98,10 @@ function start(args, env, stdio) {
       })
     }),
   }
+  // What is sent to a process that has just ended: `closed` says that it has.
+  child.on('error', (error) => {
+    started.output += `\n${error.message}\n`
+  })
   for (const stream of streams)
     stream.setEncoding('utf8').on('data', (chunk) => {
       started.output += chunk

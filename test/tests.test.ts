@@ -1,9 +1,9 @@
 /** The tests themselves: what CONTRIBUTING.md says of them. */
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process, { execPath } from 'node:process'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import t from 'tap'
 import { temporaryFolder } from './support/folder.js'
 
@@ -81,6 +81,19 @@ t.test('files share processes, and each failure has the name of its file', async
   t.match(stdout, 'test/runner/fails.example.ts:5', 'a place is that of the source')
   t.match(stdout, /^4 files passed, 5 failed, \d+ assertions/m)
   t.match(stdout, /^ +\d+\.\d +\d+\.\d {2}runner\/passes\.example$/m, 'with its seconds and CPU time')
+})
+
+t.test('a file whose process has gone has failed, and the runner goes on', async (t) => {
+  const path = join(temporaryFolder(t), 'worker.mjs')
+  writeFileSync(path, 'process.send({ name: null }, () => process.exit(3))')
+  const script = `
+    import { Worker } from ${JSON.stringify(pathToFileURL(join(root, '.ci/tests-process.mjs')).href)}
+    const worker = new Worker(${JSON.stringify(path)}, process.env)
+    const first = await worker.run('first', 'first.mjs')
+    const second = await worker.run('second', 'second.mjs')
+    console.log(JSON.stringify([first.passed, second.passed, await worker.end()]))`
+  const { stdout, stderr } = spawnSync(execPath, ['--input-type=module', '--eval', script], { encoding: 'utf8' })
+  t.equal(stdout.trim(), '[false,false,null]', stderr)
 })
 
 t.test(
