@@ -194,20 +194,31 @@ function roots(path: string, name: string): Lane {
       openStream('GET', place.origin + path, { ...client.headers, accept: BOTH.accept, 'content-type': undefined })
     let listening = await listenAgain()
     const text = client.text('tools/call', { name, arguments: {} }, { id: 7 })
-    const calling = await openStream('POST', place.origin + path, client.headers, text)
+    // The head of its answer comes with the answer itself, for which the server waits for the roots.
+    let calling: EventStream | undefined
+    let failure: Error | undefined
+    openStream('POST', place.origin + path, client.headers, text).then(
+      (stream) => {
+        calling = stream
+      },
+      (error: Error) => {
+        failure = error
+      },
+    )
     const heard = new Set<unknown>()
-    while (!calling.over) {
+    while (!calling?.over) {
       if (listening.over) {
         place.leave()
         listening = await listenAgain()
       }
-      for (const { id, method } of [...calling.messages, ...listening.messages]) {
+      for (const { id, method } of [...(calling?.messages ?? []), ...listening.messages]) {
         if (method !== 'roots/list' || heard.has(id)) continue
         heard.add(id)
         const said = await answered(place, path, client, { id, result: { roots: [ROOT] } })
         if (said !== 'answered') return said
       }
       await pause(10)
+      if (failure) throw failure
     }
     listening.leave()
     if (calling.status !== 200) return outcomeOf(calling)
