@@ -320,6 +320,7 @@ export class Streams implements Outlet {
   }
 }
 
-function isOpen({ connected }: EventStream): boolean {
-  return connected
+/** Nothing can be sent on a stream that has ended, also while its connection is there. */
+function isOpen({ connected, ended }: EventStream): boolean {
+  return connected && !ended
 }

@@ -4,6 +4,7 @@ import t from 'tap'
 import { EventStore } from '../../../src/downstream/http/event-store.js'
 import { type EventStream, type StreamOptions, Streams } from '../../../src/downstream/http/streams.js'
 import { Memory, unlimited } from '../../../src/limits/memory.js'
+import { holdTimers } from '../../support/clock.js'
 import { type Event, eventsIn } from '../../support/events.js'
 import { until } from '../../support/eventually.js'
 
@@ -517,3 +518,19 @@ t.test('waiting and unread messages reserve memory, and are dropped without it',
   streams.close()
   await until(() => memory.used === 0, 'everything being given back')
 })
+
+t.test(
+  'what comes after GET streams have ended waits for others, also while their connections are there',
+  async (t) => {
+    const held = holdTimers(t, 1_000)
+    const streams = streamsOf(R11)
+    const call = read(streams.streamFor().connect())
+    const connection = streams.listen() as Readable
+    streams.endStandalone()
+    streams.deliver('"a question"', { kind: 'question', key: 'q' })
+    t.equal(connection.closed, false, 'the client has not read the end')
+    held.run()
+    await settled()
+    t.same(call.said(), ['"a question"'], 'on the stream of the call')
+  },
+)
