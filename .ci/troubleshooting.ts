@@ -267,7 +267,10 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'The server does not have the events of a broken stream any more.',
     'Send the request again, if it may be executed twice.',
   ],
-  'The server sent an answer of more than … bytes (limits.answerBytes)': ['An answer is too large.', LIMIT],
+  'The server sent an answer of more than … bytes (limits.answerBytes), also where results.cut is set': [
+    'An answer is too large.',
+    `${LIMIT} With "results": { "cut": "64 KiB" }, models get [long results of tools in parts](../results.md).`,
+  ],
   'The server wrote a line of more than … bytes (limits.lineBytes)': [
     'A message of a program is too large. Only the call that it answers has failed.',
     LIMIT,

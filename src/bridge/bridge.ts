@@ -15,6 +15,7 @@ import { Desk } from '../oauth/page/desk.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import { PageQuestions } from '../policy/approval/page-questions.js'
 import { keepResults } from '../policy/cache/results.js'
+import { KeptResults } from '../policy/cut/kept.js'
 import type { Conditions, Gauge } from '../ports/events.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
@@ -29,6 +30,7 @@ import type { GroupMount } from './group-mount.js'
 import { HttpService, httpListen } from './http-service.js'
 import { InspectorFront } from './inspector-front.js'
 import { keptOwners } from './kept-owners.js'
+import { keptParts } from './kept-parts.js'
 import type { Front } from './listener.js'
 import type { Mount } from './mount.js'
 import { NextMounts } from './next-mounts.js'
@@ -122,8 +124,9 @@ export class Bridge {
     const windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('tool', name, ms)))
     const { audit } = settings
     this.#audit = audit && startAudit(audit, { ...context, changed: (failure) => this.#logAudit(failure, audit.file) })
+    const keys = settings.stateKeys.map(keyOf)
     this.#shared = {
-      keys: settings.stateKeys.map(keyOf),
+      keys,
       isShared: parseListen(settings.listen).kind !== 'stdio',
       replicas: this.#replicas,
       audit: this.#audit,
@@ -136,6 +139,7 @@ export class Bridge {
       subscriptions: new Bound({ max: subscriptions, share }),
       memory,
       results: keepResults(memory),
+      kept: new KeptResults(keys, keptParts(replicas?.records, memory)),
       events: new EventStore(memory),
       refusals: this.#refusals,
       descriptors: new Descriptors(context.log),

@@ -8,6 +8,7 @@ import type { Hidden } from '../group/list-log.js'
 import type { GroupPlan, Member } from '../group/member.js'
 import { Admission } from '../policy/admission.js'
 import { compose } from '../policy/compose.js'
+import { reading } from '../policy/cut/reading.js'
 import { chosenFrom } from '../policy/forwarding.js'
 import type { Gauge } from '../ports/events.js'
 import type { Handler, Policy, Sender } from '../protocol/call.js'
@@ -79,6 +80,11 @@ export class GroupMount implements Served {
     this.#settings = settings
     this.#entry = entry
     this.#auditedAs = shared.audit && name
+    const results = reading({
+      server: name,
+      isOn: () => this.#mounts.some(({ cutsResults }) => cutsResults),
+      ...shared,
+    })
     this.#group = new Group({
       name,
       plan: this.#planOf(),
@@ -89,11 +95,13 @@ export class GroupMount implements Served {
       advise: log.advise,
       observe: observerOf(context),
       store: context.lists,
+      own: results.calls,
     })
     const group = this.#group
+    const { lists } = results
     const audited = auditOfGroup(name, settings, shared.audit)
     this.#portable = ({ schemas }, keepsNames) => portableOf(name, schemas, shared.memory, keepsNames)
-    this.#guarded = compose(group.handle, ...(audited ? [audited] : []), this.#admitted, this.#admission.policy)
+    this.#guarded = compose(group.handle, ...(audited ? [audited] : []), this.#admitted, this.#admission.policy, lists)
     this.#handle = compose(this.#guarded, ...this.#portable(entry))
     this.upstream = {
       handle: (call) => this.#handle(call),
@@ -155,7 +163,8 @@ export class GroupMount implements Served {
             ? known
             : memberOf(
                 mount,
-                { prefix, group: this.#auditedAs, sleeps: sleeps[i] ?? false },
+                // Where results are cut, the group has the tool that reads them, and its servers do not.
+                { prefix, group: mount.cutsResults ? this.name : this.#auditedAs, sleeps: sleeps[i] ?? false },
                 this.#portable(entry, true),
               ),
         ]

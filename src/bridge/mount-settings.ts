@@ -104,6 +104,7 @@ const POLICIES_OF_SERVER: readonly string[] = [
   'resources',
   'events',
   'schemas',
+  'results',
   'cache',
   'cacheFor',
   'paths',

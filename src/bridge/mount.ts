@@ -15,6 +15,7 @@ import { callbacks } from '../policy/callbacks.js'
 import { hidesNothing } from '../policy/choice/choice.js'
 import { choosing } from '../policy/choice/seen.js'
 import { compose } from '../policy/compose.js'
+import { reading as readingResults } from '../policy/cut/reading.js'
 import { type ForwardedHeader, lackedBy, requiring } from '../policy/forwarding.js'
 import { type Pages, reading } from '../policy/pages.js'
 import { Quarantine } from '../policy/quarantine.js'
@@ -38,6 +39,7 @@ import {
   auditOf,
   cacheOf,
   choiceOf,
+  cuttingOf,
   learning,
   portableOf,
   requiredScopes,
@@ -214,9 +216,13 @@ export class Mount implements Served {
       callbacks({ allowed: own.events?.callbacks ?? [], whyNotPublic: publicHosts(context.resolve) }),
       subscribers({ server: name, owners: shared.subscribers, passthrough: settings.auth?.passthrough ?? false }),
     ]
+    const { lists, calls } = readingResults({ server: name, isOn: () => this.cutsResults, kept: shared.kept, memory })
+    const cut = cuttingOf(name, own, shared)
     const answered = (more: readonly Policy[]) =>
       compose(
         this.#behind,
+        // Before the choice, which does not know the bridge's own tool and resources.
+        ...(own.results ? [lists, calls] : []),
         // Translates names into those of the server, which scopes and trust use.
         ...(chosen ? [chosen] : []),
         ...(scoped ? [scoped.policy] : []),
@@ -227,6 +233,7 @@ export class Mount implements Served {
         ...(approved ? [approved] : []),
         // Last, so that it counts only calls that go to the server.
         ...(limited ? [limited] : []),
+        ...cut,
       )
     this.upstream = {
       // First the audit log, so that it records refusals of the other policies.
@@ -365,6 +372,11 @@ export class Mount implements Served {
   get idleLimit(): number {
     const { idle, clientIdle } = timesOf(this.#settings, this.#settings.server)
     return idle ?? clientIdle
+  }
+
+  /** Whether long results of its tools are cut. */
+  get cutsResults(): boolean {
+    return this.#settings.server.results !== undefined
   }
 
   /** Whether the server was discovered, and is not configured. Only then its trust may change. */

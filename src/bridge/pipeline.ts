@@ -11,6 +11,8 @@ import { choice } from '../policy/choice/choice.js'
 import { ChosenList } from '../policy/choice/listed.js'
 import { namedAsSeen } from '../policy/choice/seen.js'
 import { compose } from '../policy/compose.js'
+import { cutting } from '../policy/cut/cutting.js'
+import type { KeptResults } from '../policy/cut/kept.js'
 import { globs, MAX_MATCHED_NAME } from '../policy/globs.js'
 import { portable, type Schemas } from '../policy/portable/portable.js'
 import { type EventScopes, type RequiredScopes, type Scopes, scopes } from '../policy/scopes.js'
@@ -153,6 +155,23 @@ export function approvalOf(
 /** The policy that makes schemas and names of tools portable: nothing else to compose if they stay as they are. */
 export function portableOf(server: string, schemas: Schemas | undefined, memory: Memory, keepsNames = false): Policy[] {
   return schemas ? [portable({ server, schemas, keepsNames, memory })] : []
+}
+
+/** The policy that cuts results of tools; none if they are not cut. */
+export function cuttingOf(
+  server: string,
+  { results }: Pick<ServerSettings, 'results'>,
+  { kept, memory }: { kept: KeptResults; memory: Memory },
+): Policy[] {
+  if (!results) return []
+  const { cut } = results
+  const rules = Object.entries(typeof cut === 'number' ? { '*': cut } : cut).map(([key, bytes]) => ({
+    covers: coverOfName(key),
+    bytes,
+  }))
+  // The name of a task's tool is not known any more.
+  const limitOf = (tool = '') => rules.find(({ covers }) => covers(tool))?.bytes
+  return [cutting({ server, limitOf, kept, memory })]
 }
 
 /** A policy that reports the identity of a discovered server, and that it is unreachable. */

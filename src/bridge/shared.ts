@@ -10,6 +10,7 @@ import type { Desk } from '../oauth/page/desk.js'
 import type { PageQuestions } from '../policy/approval/page-questions.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Results } from '../policy/cache/results.js'
+import type { KeptResults } from '../policy/cut/kept.js'
 import type { KeptOwners } from '../ports/kept-owners.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { Descriptors } from './descriptors.js'
@@ -28,6 +29,8 @@ export interface Shared {
   events: EventStore
   /** Cached results. */
   results: Results
+  /** What is cut off results of tools. */
+  kept: KeptResults
   /** Counts and logs requests that are refused before they become calls. */
   refusals: Refusals
   /** Looks at failures of calls, and says if no file descriptors are left. */

@@ -23,6 +23,8 @@ const EXAMPLES: readonly (readonly [path: RegExp, example: string])[] = [
   [/^mcpServers\.[^.]+\.resources\.(?:allow|deny)$/, '["file:///srv/*"]'],
   [/^(?:mcpServers|groups)\.[^.]+\.schemas$/, '{ "portable": ["gemini*"] }'],
   [/^(?:mcpServers|groups)\.[^.]+\.schemas\.portable$/, '["gemini*"]'],
+  [/^mcpServers\.[^.]+\.results$/, '{ "cut": "64 KiB" }'],
+  [/^mcpServers\.[^.]+\.results\.cut$/, '"64 KiB"'],
   [/^mcpServers\.[^.]+\.events$/, '{ "allow": ["mail.*"] }'],
   [/^mcpServers\.[^.]+\.events\.(?:allow|deny)$/, '["mail.*"]'],
   [/^mcpServers\.[^.]+\.events\.scopes$/, '{ "mail.*": ["mail"] }'],

@@ -34,6 +34,11 @@ export interface ServerOptions {
     | {
         portable: readonly string[]
       }
+  /** What becomes of results of tools that are too long for a model. */
+  results?: {
+    /** Most text in the result of a tool, as in "64 KiB", or by globs of tool names, as in { "search_*": "16 KiB", "*": "64 KiB" }, of which the first that fits counts. What is beyond it is kept for ten minutes for the caller, who reads it part by part. Default: results are not cut. */
+    cut: number | string | Readonly<Record<string, number | string>>
+  }
   /** Tools that clients see and can use: a list of globs, or an object. Default: all. */
   tools?:
     | readonly string[]

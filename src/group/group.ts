@@ -13,7 +13,7 @@ import type { Observe } from '../ports/events.js'
 import type { ListStore } from '../ports/list-store.js'
 import { NAMELESS } from '../protocol/account.js'
 import { askedBy } from '../protocol/asked-client.js'
-import type { AskedClient, Call, Final, Handler, Notice, RpcError, Told } from '../protocol/call.js'
+import type { AskedClient, Call, Final, Handler, Notice, Policy, RpcError, Told } from '../protocol/call.js'
 import { isOfEvents, LISTEN, methodTraits } from '../protocol/methods.js'
 import type { LegacyRoute, Upstream } from '../protocol/upstream.js'
 import { edit, type Json, OWN, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
@@ -53,6 +53,8 @@ export interface GroupOptions {
   observe?: Observe | undefined
   /** Where lists are kept beyond a restart; undefined for nowhere. */
   store?: ListStore | undefined
+  /** Answers calls of tools and resources that are the group's own, also through its search. */
+  own?: Policy | undefined
 }
 
 export class Group implements Upstream {
@@ -75,6 +77,8 @@ export class Group implements Upstream {
   /** Servers whose last list or discovery failed, with the reason. */
   readonly #missing = new Map<string, string>()
   readonly #listLog: ListLog
+  /** Answers calls by their own names. */
+  readonly #named: Handler
 
   constructor(options: GroupOptions) {
     const { name, keys, memory, log, store, version } = options
@@ -115,6 +119,7 @@ export class Group implements Upstream {
     this.#states = new States(name, keys)
     this.#eventCursors = new EventCursors(name, keys)
     this.#connections = new MemberConnections(options.plan.members, (member, client) => this.#asked(member, client))
+    this.#named = options.own ? options.own(this.withoutSearch) : this.withoutSearch
     this.#search = new Search({ plan, lists: this.#lists, memory, identity, log: this.#listLog })
   }
 
@@ -128,7 +133,7 @@ export class Group implements Upstream {
     return this.#listLog.hidden
   }
 
-  readonly handle: Handler = (call) => this.#search.handle(call, this.withoutSearch)
+  readonly handle: Handler = (call) => this.#search.handle(call, this.#named)
 
   /** Answers as a group without tool search. */
   readonly withoutSearch: Handler = async (call) => {

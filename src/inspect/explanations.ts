@@ -364,8 +364,8 @@ export const MESSAGE_ADVICE = [
   [['The server has no stream'], 'Nothing: messages of the server itself come with its answers, or not at all.'],
   [['The server did not resume the stream'], 'Send the request again, if it may be executed twice.'],
   [
-    ['The server sent an answer of more than ', ' bytes (limits.answerBytes)'],
-    'Raise the limit in the message, if the server needs it.',
+    ['The server sent an answer of more than ', ' bytes (limits.answerBytes), also where results.cut is set'],
+    'Raise the limit in the message, if the server needs it. With "results": { "cut": "64 KiB" }, models get [long results of tools in parts](../results.md).',
   ],
   [
     ['The server wrote a line of more than ', ' bytes (limits.lineBytes)'],

@@ -12,7 +12,7 @@ import type { Json, Payload } from '../rpc/splice.js'
 import type { PassedEvent } from '../rpc/sse.js'
 import type { Signal } from '../time/hang-up.js'
 import type { MessageOrigin } from './encoded.js'
-import type { Era } from './eras.js'
+import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
 import type { ShownToken } from './shown-token.js'
 import type { TraceContext } from './trace.js'
@@ -113,6 +113,8 @@ type ReceivedTold = {
 export interface Link {
   /** Sends the call in the session: as the client sent it, unless it has been edited. */
   ask(call: Call): Promise<Final>
+  /** What client and server speak; a policy that adds to an answer has to know it. Undefined while the session opens. */
+  readonly revision?: LegacyRevision
 }
 
 /** One request on its way to the server. */
@@ -143,7 +145,7 @@ export interface Call {
   inBand?: boolean | undefined
   /** The client, if it can be asked beside its calls. */
   client?: AskedClient | undefined
-  /** The group that received the call, for the audit log. */
+  /** The group that received the call, for the audit log: set if something behind the group has to know it. */
   group?: string | undefined
   /** Tells the audit log that the call uses what belongs to another principal; undefined without one. */
   foreign?: ((what: Foreign) => void) | undefined
@@ -169,8 +171,11 @@ export interface Call {
   log: CallLog
 }
 
-/** What a caller has of another principal: the state of a parked call, the id of a task, a cursor of events, or a subscription to them. */
-export type Foreign = 'foreignState' | 'foreignTask' | 'foreignCursor' | 'foreignSubscription'
+/**
+ * What a caller has of another principal: the state of a parked call, the id of a task, a cursor of events, a subscription to
+ * them, or the URI of a kept result.
+ */
+export type Foreign = 'foreignState' | 'foreignTask' | 'foreignCursor' | 'foreignSubscription' | 'foreignResult'
 
 /** How a call was approved: by a form, at the page, for a while, or before a sign-in. Or what has become of it instead. */
 export type ApprovalStep =

@@ -69,7 +69,8 @@ export class SseError extends Error {
   }
 }
 
-const tooLong = (limit: number) => `The server sent an event of more than ${limit} bytes (limits.answerBytes)`
+const tooLong = (limit: number) =>
+  `The server sent an event of more than ${limit} bytes (limits.answerBytes), also where results.cut is set`
 
 /** What to do with an event that is too long: fail, omit the rest of it, or keep only its outline. */
 type Excess = 'fails' | 'cut' | 'outlined'

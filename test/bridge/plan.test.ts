@@ -28,6 +28,7 @@ const POLICIES_OF_SERVER = [
   'resources',
   'events',
   'schemas',
+  'results',
   'cache',
   'cacheFor',
   'paths',

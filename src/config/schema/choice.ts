@@ -1,6 +1,6 @@
 /** Options of one server: which of its tools, prompts and resources clients see. */
 import * as z from 'zod'
-import { namePattern, scope, shortTime, text, webAddress } from './values.js'
+import { namePattern, scope, shortTime, size, text, webAddress } from './values.js'
 
 const toolName = z.string().regex(/^[\w.-]{1,128}$/, 'has to be made of up to 128 letters, digits, ".", "_" and "-"')
 
@@ -75,9 +75,23 @@ export const schemas = z
     'Whether clients see tools with schemas and names that the APIs of all models take: "portable", or { "portable": ["gemini*"] } for clients with such names only. Calls reach the server as it has defined its tools. Default: tools are shown as they are.',
   )
 
+/** Below this, a result would be more about its parts than of them. */
+const LEAST_RESULT = 1024
+const cutAt = size(LEAST_RESULT)
+
 /** Options of a server that select what clients see. */
 export const choice = {
   schemas,
+  results: z
+    .strictObject({
+      cut: z
+        .union([cutAt, z.record(namePattern, cutAt)])
+        .describe(
+          'Most text in the result of a tool, as in "64 KiB", or by globs of tool names, as in { "search_*": "16 KiB", "*": "64 KiB" }, of which the first that fits counts. What is beyond it is kept for ten minutes for the caller, who reads it part by part. Default: results are not cut.',
+        ),
+    })
+    .optional()
+    .describe('What becomes of results of tools that are too long for a model.'),
   tools: z
     .union([z.array(namePattern).transform((allow) => toolRules.parse({ allow })), toolRules])
     .optional()

@@ -17,6 +17,21 @@ export const shortTime = z
 /** A bound: a whole number above zero. */
 export const count = z.number().int().positive()
 
+const SIZES: Readonly<Record<string, number>> = { KiB: 1024, MiB: 1024 * 1024 }
+
+/** A size: bytes, or a text such as "64 KiB". */
+export const size = (least: number) =>
+  z.union([
+    z.number().int().min(least),
+    z
+      .string()
+      .regex(/^[1-9]\d{0,5} [KM]iB$/, 'has to be bytes, or a text such as "64 KiB" or "1 MiB"')
+      .transform((text) => {
+        const [number, unit = ''] = text.split(' ')
+        return Number(number) * (SIZES[unit] as number)
+      }),
+  ])
+
 /** A name that can stand in a path. */
 export const entryName = z.string().regex(/^[\w.-]{1,64}$/, 'has to be made of letters, digits, ".", "_" and "-"')
 

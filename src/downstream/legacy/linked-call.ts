@@ -29,13 +29,15 @@ interface EncodedAnswer extends Encoded {
   event?: PassedEvent | undefined
 }
 
-/** The batch that it belongs to, what aborts when the client disconnects before the answer, and what records the questions of the server. */
+/** What the session speaks, the batch that it belongs to, what aborts when the client disconnects before the answer, and what records the questions of the server. */
 interface Options extends Pick<AboutAsked, 'batch' | 'leaves'> {
   recorder?: SessionRecorder | undefined
+  revision: LegacyRevision
 }
 
 export class LinkedCall implements Link {
   readonly asked: Asked
+  readonly revision: LegacyRevision
   readonly #request: Request
   readonly #tunnel: Tunnel
   readonly #record: CallLogEntry
@@ -55,11 +57,12 @@ export class LinkedCall implements Link {
     tunnel: Tunnel,
     record: CallLogEntry,
     send: Send,
-    { batch, leaves, recorder }: Options = {},
+    { batch, leaves, recorder, revision }: Options,
   ) {
     const { method, params } = request
     const meta = metaOf(request)
     this.asked = { method, params: typeof params === 'string' ? EMPTY : params, meta, caller, answers: undefined }
+    this.revision = revision
     this.#request = request
     this.#tunnel = tunnel
     this.#record = record
@@ -117,7 +120,7 @@ export class LinkedCall implements Link {
   }
 
   /** The answer for the client, and the head that the server has sent with it, unless it was edited. */
-  encoded(reply: Final, revision: LegacyRevision): EncodedAnswer {
+  encoded(reply: Final): EncodedAnswer {
     this.#isOver = true
     const { id } = this.#request
     const { received } = reply
@@ -126,7 +129,7 @@ export class LinkedCall implements Link {
     const event = passed ? http?.event : edited(received?.http?.event)
     if (reply.kind === 'error') {
       if (passed?.source) return { text: passed.message, origin: passed.source, http, event }
-      const origin = legacyError(this.asked, reply.error, revision)
+      const origin = legacyError(this.asked, reply.error, this.revision)
       return { text: errorMessage(id, origin), origin, event }
     }
     if (passed && !passed.source) return { text: passed.message, origin: 'rebuilt', http, event }

@@ -133,7 +133,7 @@ export class TunnelSession implements ClientSession {
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const stop = ends && endWith(ends, controller)
-    const options = { batch, leaves, recorder: this.#recorder }
+    const options = { batch, leaves, recorder: this.#recorder, revision: this.revision }
     const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send, options)
     this.#answering.add(call)
     try {
@@ -141,7 +141,7 @@ export class TunnelSession implements ClientSession {
       try {
         record.recorder?.began(request, undefined, headers)
         const reply = await upstream.handle(this.#callOf(request, call, controller, record, about))
-        const { text, origin, http, event } = call.encoded(reply, this.revision)
+        const { text, origin, http, event } = call.encoded(reply)
         record.ended(reply, text, origin)
         last = { text, event, last: { status: 200, ...http } }
       } catch (error) {

@@ -36,9 +36,12 @@ export function undecodedIn(headers: ResponseHeaders): ChannelError | undefined 
 
 /** The failure of an answer of more than `bytes`. */
 export function overLimit(bytes: number): ChannelError {
-  return new ChannelError(`The server sent an answer of more than ${bytes} bytes (limits.answerBytes)`, {
-    protocol: true,
-  })
+  return new ChannelError(
+    `The server sent an answer of more than ${bytes} bytes (limits.answerBytes), also where results.cut is set`,
+    {
+      protocol: true,
+    },
+  )
 }
 
 /** The failure of a call whose answer is an event that was dropped; undefined if that was for lack of memory. */

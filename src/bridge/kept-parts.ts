@@ -1,0 +1,105 @@
+/** Keeps the parts of cut results in this process, or in the store that replicas share. */
+import type { Memory, Reservation } from '../limits/memory.js'
+import type { PartStore } from '../policy/cut/kept.js'
+import { type KeptEntry, withRoomFor } from '../policy/cut/room.js'
+import type { SharedStore } from '../ports/replicas.js'
+import { lookEvery } from '../time/time.js'
+
+const KIND = 'result'
+/** The name of the list of all kept results in the shared store. No id is so short. */
+const INDEX = 'all'
+/** Milliseconds between two looks for results that have expired. */
+const LOOK_FOR_EXPIRED = 30_000
+
+/** `now` is in milliseconds since 1970. */
+export function keptParts(records: SharedStore | undefined, memory: Memory, now: () => number = Date.now): PartStore {
+  return records ? partsInStore(records, now) : new PartsHere(memory, now)
+}
+
+interface KeptHere {
+  entry: KeptEntry
+  parts: readonly string[]
+  principal: string
+  reservation: Reservation
+}
+
+class PartsHere implements PartStore {
+  readonly #memory: Memory
+  readonly #now: () => number
+  /** The oldest first. */
+  readonly #kept = new Map<string, KeptHere>()
+  #looking: NodeJS.Timeout | undefined
+
+  constructor(memory: Memory, now: () => number) {
+    this.#memory = memory
+    this.#now = now
+    memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
+  }
+
+  async keep(entry: KeptEntry, principal: string, parts: readonly string[]): Promise<number | undefined> {
+    const room = withRoomFor(
+      [...this.#kept.values()].map((one) => one.entry),
+      entry,
+      this.#now(),
+    )
+    if (!room) return undefined
+    const stays = new Set(room.entries.map(({ id }) => id))
+    for (const id of this.#kept.keys()) if (!stays.has(id) || id === entry.id) this.#drop(id)
+    const reservation = this.#memory.reserve(principal)
+    if (reservation.resize(entry.bytes)) return undefined
+    this.#kept.set(entry.id, { entry, parts, principal, reservation })
+    this.#looking ??= lookEvery(LOOK_FOR_EXPIRED, () => this.#dropExpired())
+    return room.dropped.length
+  }
+
+  async part({ id }: Pick<KeptEntry, 'id'>, number: number): Promise<string | undefined> {
+    const kept = this.#kept.get(id)
+    return kept && kept.entry.until > this.#now() ? kept.parts[number] : undefined
+  }
+
+  #dropExpired(): void {
+    const now = this.#now()
+    for (const { entry } of this.#kept.values()) if (entry.until <= now) this.#drop(entry.id)
+  }
+
+  #giveUp(bytes: number, principal: string | undefined): void {
+    let given = 0
+    for (const one of this.#kept.values()) {
+      if (given >= bytes) return
+      if (principal !== undefined && one.principal !== principal) continue
+      given += one.entry.bytes
+      this.#drop(one.entry.id)
+    }
+  }
+
+  #drop(id: string): void {
+    this.#kept.get(id)?.reservation.end()
+    this.#kept.delete(id)
+    if (this.#kept.size > 0) return
+    clearInterval(this.#looking)
+    this.#looking = undefined
+  }
+}
+
+function partsInStore(records: SharedStore, now: () => number): PartStore {
+  const nameOf = (id: string, number: number) => `${id}/${number}`
+  return {
+    async keep(entry, _principal, parts) {
+      const milliseconds = entry.until - now()
+      type Indexed = KeptEntry & { parts: number }
+      const room = await records.change(KIND, INDEX, milliseconds, (text) => {
+        const before = text === undefined ? [] : (JSON.parse(text) as Indexed[])
+        const made = withRoomFor(before, { ...entry, parts: parts.length } as Indexed, now())
+        return { text: made ? JSON.stringify(made.entries) : text, result: made }
+      })
+      if (!room) return undefined
+      for (const { id, parts: count } of room.dropped as Indexed[])
+        for (let number = 0; number < count; number++) records.forget(KIND, nameOf(id, number))
+      const written = await Promise.all(
+        parts.map((part, number) => records.remember(KIND, nameOf(entry.id, number), part, milliseconds)),
+      )
+      return written.every(Boolean) ? room.dropped.length : undefined
+    },
+    part: ({ id }, number) => records.recall(KIND, nameOf(id, number)),
+  }
+}
