@@ -98,7 +98,7 @@ export function report(
     const { era, revision, why } = verdict
     log.info({ event: 'server_ready', ...named, era, revision, why }, 'server ready')
   } else if (accounts) {
-    const next = `mcp-bridge login ${accounts.loginName}`
+    const next = accounts.settings.apiKey ? accounts.page : `mcp-bridge login ${accounts.loginName}`
     log.info({ event: 'sign_in_required', server: name, next }, 'server requires sign-in; the first request starts it')
   } else {
     log.info({ event: 'era_unknown', ...named }, 'protocol era unknown until the first authenticated request')

@@ -35,6 +35,7 @@ export async function runLogin(
       'authFailed',
       `"${name}" is called on behalf of callers, in exchange for their tokens: nobody signs in`,
     )
+  if (settings.apiKey) throw ofPersons(name, accounts)
   // Its refusal names the requirements. If it is unreachable, the next step fails.
   const isOpen = await ask().then(
     (verdict) => verdict !== undefined,
@@ -71,6 +72,7 @@ export async function runLogout(
 ): Promise<boolean> {
   if (target) {
     if (!target.accounts) throw notOne(target.name)
+    if (target.accounts.settings.apiKey) throw ofPersons(target.name, target.accounts)
     const { found, revoked } = await target.accounts.of(LOCAL).logout()
     const said = revoked
       ? 'The authorization server has revoked the tokens.'
@@ -133,6 +135,7 @@ export async function runAuthStatus(
 
 /** The output of `probe` for a server that requires a sign-in. Rejects with a Fault. */
 export async function describeSignIn(accounts: Accounts, fault: Fault, target: string, json: boolean): Promise<string> {
+  if (accounts.settings.apiKey) throw ofPersons(accounts.loginName, accounts)
   const explanation = await explainSignIn(accounts, fault.signInFor)
   if (json) return printableLines({ signIn: explanation })
   return [
@@ -151,6 +154,12 @@ function notNeeded(name: string, fault: Fault): Fault {
     `"${printable(name, 100)}" answers without a sign-in, so it needs none: start the bridge, and clients can use it. If some of its tools require one: ${fault.message}`,
     { cause: fault },
   )
+}
+
+/** Why there is nothing to sign in to where people have keys. */
+function ofPersons(name: string, { page }: Accounts): Fault {
+  const where = page ?? 'the page for sign-ins (<publicUrl>/sign-in) of the running bridge'
+  return new Fault('authFailed', `"${printable(name, 100)}" takes a key of each person, who enters it at ${where}`)
 }
 
 function notOne(name: string): Fault {

@@ -89,7 +89,8 @@ async function probeAll(
             await describeServer(server, { tools: 'attempted', choice: mcpServers[name] ?? {}, name }),
           ] as const
         } catch (error) {
-          const login = accounts && needsSignIn(error) ? `mcp-bridge login ${accounts.loginName}` : undefined
+          const isLogin = accounts && !accounts.settings.apiKey && needsSignIn(error)
+          const login = isLogin ? `mcp-bridge login ${accounts.loginName}` : undefined
           return [name, server, failed(Fault.from(error), { server, login })] as const
         }
       }),

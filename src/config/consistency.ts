@@ -9,6 +9,7 @@ import type { Issue } from './error.js'
 import { forwarding } from './forwarding.js'
 import { groupIssues, groupsOf } from './groups.js'
 import { isStdio } from './kinds.js'
+import { ownKeys } from './own-keys.js'
 import { databaseOf, sameAccess } from './redis-address.js'
 import type { Settings } from './schema/schema.js'
 import type { ServerSettings } from './schema/server.js'
@@ -30,6 +31,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
   [['auth', 'publicUrl', 'oauth'], identity],
   [['auth', 'allowUnauthenticated', 'listen'], ofEach(signIn)],
   [['auth'], ofEach(forwarding)],
+  [['auth', 'publicUrl', 'listen'], ofEach(ownKeys)],
   [[], ofEach(certificates)],
   [[], ofEach(sharing)],
   [[], ofEach(chosen)],

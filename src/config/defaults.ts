@@ -90,6 +90,7 @@ export const ADDRESS_OPTIONS: readonly string[] = [
   'cert',
   'key',
   'oauth',
+  'account',
   'paths',
   'disabled',
   'path',

@@ -6,17 +6,21 @@ import { defaultsOfSignIn } from './defaults.js'
 import { forwardedTo } from './forwarding.js'
 import { isStdio } from './kinds.js'
 import type { Settings } from './schema/schema.js'
-import type { ServerSettings } from './schema/server.js'
+import type { HttpSettings, ServerSettings } from './schema/server.js'
 import type { OAuthSettings } from './schema/sign-in.js'
+
+/** How the bridge gets the credentials for a server. `account` says whose they are; with `apiKey`, people enter them. */
+type SignInSettings = Omit<OAuthSettings, 'account'> & {
+  account: 'principal' | 'service'
+  apiKey?: HttpSettings['account']
+}
 
 /**
  * How the bridge signs in to a server; undefined if it does not: for programs, for servers with a configured credential, and
- * if clients bring their own credentials. `account` says whose tokens are sent.
+ * if clients bring their own credentials.
  */
-export function signInOf(
-  own: ServerSettings,
-  settings: Callers,
-): (Omit<OAuthSettings, 'account'> & { account: 'principal' | 'service' }) | undefined {
+export function signInOf(own: ServerSettings, settings: Callers): SignInSettings | undefined {
+  if (!isStdio(own) && own.account) return { ...defaultsOfSignIn(), account: 'principal', apiKey: own.account }
   // Tokens belong to an address, and a socket has none.
   if (isStdio(own) || own.socket !== undefined || own.oauth === false || settings.auth?.passthrough) return undefined
   if (Object.keys(own.headers).some((name) => name.toLowerCase() === 'authorization')) return undefined

@@ -73,7 +73,8 @@ export function forwarding(name: string, own: ServerSettings, settings: Settings
   return issues
 }
 
-function isWritten(header: string): boolean {
+/** Whether a header belongs to the connection or to the protocol. */
+export function isWritten(header: string): boolean {
   return WRITTEN.has(header) || WRITTEN_LIKE.test(header) || isOfConnection(header)
 }
 

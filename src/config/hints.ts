@@ -29,6 +29,7 @@ const EXAMPLES: readonly (readonly [path: RegExp, example: string])[] = [
   [/^mcpServers\.[^.]+\.events\.(?:allow|deny)$/, '["mail.*"]'],
   [/^mcpServers\.[^.]+\.events\.scopes$/, '{ "mail.*": ["mail"] }'],
   [/^mcpServers\.[^.]+\.events\.callbacks$/, '["https://hooks.example.com"]'],
+  [/^mcpServers\.[^.]+\.account$/, '{ "header": "x-api-key" }'],
   [/^mcpServers\.[^.]+\.forward$/, '{ "x-api-key": true }'],
   [/^mcpServers\.[^.]+\.oauth(?:\.idp)?\.key$/, '{ "file": "key.pem", "alg": "ES256" }'],
   [/^mcpServers\.[^.]+\.oauth\.scopes$/, '["read", "write"]'],

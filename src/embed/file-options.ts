@@ -278,6 +278,13 @@ export interface AddressEntry extends ServerOptions {
         /** Milliseconds that a request waits for a person to sign in. */
         wait?: number
       }
+  /** A key of each person for this server, in place of OAuth: people enter their own once, on the page <publicUrl>/sign-in, and only their calls use it. */
+  account?: {
+    /** The header in which the server gets the key. */
+    header: string
+    /** What comes before the key in the header, such as "Bearer ". */
+    prefix?: string
+  }
   /** Further paths that the bridge forwards to the same paths of the server, such as /files/*. They need no token. */
   paths?: readonly string[]
 }

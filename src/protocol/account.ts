@@ -6,6 +6,8 @@ import type { ShownToken } from './shown-token.js'
 
 /** One principal's credentials for one server. */
 export interface Account {
+  /** The name of the header with the credential, in lower case; by default that of `Authorization`. */
+  readonly header?: string | undefined
   /**
    * The current `Authorization`, without a promise if it is still valid. Undefined if there is none yet. Rejects with a
    * Fault if one is required and cannot be obtained now.

@@ -1,6 +1,14 @@
-/** What a configuration says of headers of callers: what is taken, and what cannot be meant. */
+/** What a configuration says of headers of callers and of their own keys: what is taken, and what cannot be meant. */
 import t from 'tap'
-import { ConfigError, forwardedTo, parseSettings, type ServerSettings, signInOf } from '../../src/config/settings.js'
+import {
+  ConfigError,
+  forwardedTo,
+  hasSignInPage,
+  parseListen,
+  parseSettings,
+  type ServerSettings,
+  signInOf,
+} from '../../src/config/settings.js'
 
 const url = 'https://mcp.example.com/mcp'
 const parse = (server: object, more: object = {}) =>
@@ -72,4 +80,35 @@ t.test('refuses what must not be sent, or would replace a credential', async (t)
   ]
   for (const [server, more, issue] of cases) t.match(issuesOf(server, more).join('\n'), issue)
   t.same(issuesOf({ forward: { 'x-key': { replace: true } }, headers: { 'x-key': 'own' } }), [])
+})
+
+const PAGE = { publicUrl: 'https://mcp.example.com', auth: { tokens: { anna: 'token-of-anna-0123456789' } } }
+
+t.test('people enter their own keys where there is a page for that', async (t) => {
+  const settings = parse({ account: { header: 'X-Api-Key', prefix: 'Key ' } }, PAGE)
+  const own = settings.mcpServers['a'] as ServerSettings
+  t.match(signInOf(own, settings), { account: 'principal', apiKey: { header: 'x-api-key', prefix: 'Key ' } })
+  t.ok(hasSignInPage(settings, parseListen(settings.listen)))
+})
+
+t.test('refuses keys of people that nobody could enter, or that could not be sent', async (t) => {
+  const account = { header: 'x-key' }
+  const cases: [server: object, more: object, issue: RegExp][] = [
+    [{ account }, {}, /account requires the page where people enter their keys/],
+    [{ account }, { auth: PAGE.auth }, /requires the page/],
+    [{ account }, { ...PAGE, publicUrl: 'http://mcp.example.com' }, /requires the page/],
+    [{ account }, { ...PAGE, listen: 'stdio' }, /requires the page/],
+    [{ account }, { ...PAGE, auth: { passthrough: true } }, /requires the page/],
+    [{ account: { header: 'cookie' } }, PAGE, /belongs to the connection or to the protocol/],
+    [{ account: { header: 'x key' } }, PAGE, /name of a header/],
+    [{ account: { header: 'x-key', prefix: 'a\r\nb' } }, PAGE, /visible ASCII/],
+    [{ account: {} }, PAGE, /account\.header is missing/],
+    [{ account, headers: { 'X-Key': 'own' } }, PAGE, /would replace x-key in "headers"/],
+    [{ account, forward: { 'x-a': 'x-key' } }, PAGE, /cannot be combined with "forward" of x-key/],
+    [{ account, oauth: {} }, PAGE, /cannot be combined with "oauth"/],
+    [{ account, socket: '/run/x.sock' }, PAGE, /cannot be combined with "socket"/],
+    [{ account, session: 'shared' }, PAGE, /cannot be combined with "session": "shared"/],
+    [{ command: 'x', account }, PAGE, /a program gets no headers/],
+  ]
+  for (const [server, more, issue] of cases) t.match(issuesOf(server, more).join('\n'), issue)
 })

@@ -5,6 +5,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Test } from 'tap'
+import type { BridgeContext } from '../../src/bridge/context.js'
 import { type Started, startBridge } from './bridge.js'
 import { freePort } from './free-port.js'
 import { Oidc, type OidcOptions } from './oidc.js'
@@ -25,6 +26,8 @@ export interface CompanyOptions {
   vendor?: OidcOptions
   /** Scopes that a call wants. */
   wants?: string
+  /** More of what is around the bridges. */
+  context?: Partial<BridgeContext>
 }
 
 export interface Company {
@@ -87,7 +90,7 @@ export async function startCompany(t: Test, options: CompanyOptions = {}): Promi
           },
           ...settings,
         },
-        { signIn },
+        { signIn, ...options.context },
       ),
     ),
   )

@@ -1,6 +1,7 @@
 /** Options of one server: the entries of `mcpServers`. */
 import * as z from 'zod'
 import { NOT_READ_ONLY, TRANSPORTS } from '../server-words.js'
+import { account } from './account.js'
 import { choice } from './choice.js'
 import { forward } from './forward.js'
 import { oauthOfServer } from './sign-in.js'
@@ -156,6 +157,7 @@ export const httpServer = z.looseObject({
     .union([z.literal(false), oauthOfServer])
     .optional()
     .describe('OAuth client of the bridge for this server; false turns sign-in off.'),
+  account,
   paths: z
     .array(z.string().regex(/^\/[\w.~%/-]*(?:\/\*)?$/, 'has to be a path like /.well-known/x or /files/*'))
     .default([])

@@ -23,7 +23,7 @@ import { Nonce } from './nonce.js'
 import type { Obtainer, ObtainOptions, RecordPlace } from './obtain.js'
 import { PersonWait, type RunningFlow } from './person-wait.js'
 import { asksPerson, type ClientSettings, isRenewable } from './settings.js'
-import { type AccountStatus, statusOf } from './status.js'
+import type { AccountStatus } from './status.js'
 
 /** The account, and what it needs. */
 export interface AccountOptions extends Pick<ObtainOptions, 'server' | 'settings' | 'now'> {
@@ -60,11 +60,11 @@ interface Known {
 }
 
 /** The key of an account's record: equal in all processes with equal settings. */
-export function accountKey({ endpoint, account }: Holder, { resource, params = {}, bearer }: ClientSettings): string {
+export function accountKey({ endpoint, account }: Holder, settings: ClientSettings): string {
+  const { resource, params = {}, bearer, apiKey } = settings
   const sorted = Object.entries(params).sort(([one], [other]) => (one < other ? -1 : 1))
-  return sha256(
-    JSON.stringify([endpoint, account, resource ?? null, sorted, ...(bearer === 'id_token' ? [bearer] : [])]),
-  ).toString('hex')
+  const own = [...(bearer === 'id_token' ? [bearer] : []), ...(apiKey ? [{ header: apiKey.header }] : [])]
+  return sha256(JSON.stringify([endpoint, account, resource ?? null, sorted, ...own])).toString('hex')
 }
 
 /** The tokens of one account. Safe to use from several processes at once. */
@@ -234,6 +234,7 @@ export class TokenAccount {
 
   async status(): Promise<AccountStatus> {
     const { record } = await this.#load()
+    const { statusOf } = await import('./status.js')
     return statusOf(record ?? { version: 1, ...this.#options.holder, began: [] }, this.#now())
   }
 

@@ -14,9 +14,10 @@ import { Invited } from '../page/invited.js'
 import { quoted } from '../quoted.js'
 import { MemoryStore } from '../store/memory.js'
 import type { TokenStore } from '../store/store.js'
-import { TokenAccount } from './account.js'
+import { accountKey, TokenAccount } from './account.js'
+import { enterFirst, KeyAccount } from './key-account.js'
 import type { Obtainer, ObtainOptions } from './obtain.js'
-import { Requesting } from './requesting.js'
+import { type HeldAccount, Requesting } from './requesting.js'
 import type { ClientSettings } from './settings.js'
 import { TokenFile } from './token-file.js'
 
@@ -64,7 +65,7 @@ class Tokenless implements Account {
 
 /** An account in both forms. */
 interface KnownAccount {
-  account: TokenAccount
+  account: HeldAccount
   requesting: Account
   /** When it can be dropped, in milliseconds since 1970: then the caller's token has expired. */
   until: number
@@ -130,9 +131,22 @@ export class Accounts implements AccountsByPrincipal {
     return this.#options.loginName ?? this.#options.server
   }
 
-  /** The account of a principal. */
-  of(principal: string): TokenAccount {
+  /** The account of a principal, with tokens or a key. */
+  heldBy(principal: string): HeldAccount {
     return this.#known(principal).account
+  }
+
+  /** The account with the tokens of a principal. Throws a Fault if people enter keys. */
+  of(principal: string): TokenAccount {
+    const account = this.heldBy(principal)
+    if (account instanceof TokenAccount) return account
+    throw new Fault('authFailed', enterFirst(this.#options.server, this.page))
+  }
+
+  /** The account with the key of a principal; undefined if people sign in. */
+  keyOf(principal: string): KeyAccount | undefined {
+    const account = this.heldBy(principal)
+    return account instanceof KeyAccount ? account : undefined
   }
 
   #known(principal: string): KnownAccount {
@@ -157,7 +171,14 @@ export class Accounts implements AccountsByPrincipal {
     const { loginName } = this
     const store = shown ? new MemoryStore() : this.#options.store
     const obtainer = () => this.obtainer()
-    const account = new TokenAccount({ server, loginName, settings, store, now, holder, obtainer, shown })
+    const { apiKey } = settings
+    const account = apiKey
+      ? new KeyAccount({
+          ...{ store, holder, settings: { ...settings, apiKey }, now },
+          key: accountKey(holder, settings),
+          enterFirst: () => enterFirst(server, this.page),
+        })
+      : new TokenAccount({ server, loginName, settings, store, now, holder, obtainer, shown })
     const until = shown?.expires ?? Number.POSITIVE_INFINITY
     const isLocal = principal === LOCAL
     const requesting =

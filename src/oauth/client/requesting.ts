@@ -3,14 +3,20 @@ import type { AccountRefusal } from '../../fault/fault.js'
 import type { Account, ProvenRequest, SignInAsking } from '../../protocol/account.js'
 import type { Signal } from '../../time/hang-up.js'
 import type { TokenAccount } from './account.js'
+import type { KeyAccount } from './key-account.js'
+
+/** The account of a principal, with tokens or a key. */
+export type HeldAccount = TokenAccount | KeyAccount
 
 /** The `Account` for requests of the person at this machine, or of principals for whom somebody else signs in. */
 export class Requesting implements Account {
-  readonly account: TokenAccount
+  readonly account: HeldAccount
+  readonly header: string | undefined
   readonly #mayAsk: boolean
 
-  constructor(account: TokenAccount, mayAsk: boolean) {
+  constructor(account: HeldAccount, mayAsk: boolean) {
     this.account = account
+    this.header = 'header' in account ? account.header : undefined
     this.#mayAsk = mayAsk
   }
 
@@ -27,10 +33,11 @@ export class Requesting implements Account {
   }
 
   proof(request: ProvenRequest): Promise<string> {
-    return this.account.proof(request)
+    const { account } = this
+    return 'proof' in account ? account.proof(request) : Promise.reject(new TypeError('A key needs no proof'))
   }
 
   nonce(nonce: string): void {
-    this.account.nonce(nonce)
+    if ('nonce' in this.account) this.account.nonce(nonce)
   }
 }

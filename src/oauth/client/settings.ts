@@ -34,9 +34,18 @@ export interface IdpSettings extends ClientCredentials {
   subjectTokenType?: SubjectType | undefined
 }
 
+/** The header with the key of each person. */
+export interface KeySettings {
+  header: string
+  /** What comes before the key. */
+  prefix?: string | undefined
+}
+
 /** The settings. */
 export interface ClientSettings extends ReachSettings, ClientCredentials {
   grant: GrantName
+  /** People enter a key of their own: no tokens are obtained. */
+  apiKey?: KeySettings | undefined
   /** The address of the client's metadata document (client ID metadata documents). */
   clientMetadataUrl?: string | undefined
   clientName?: string | undefined

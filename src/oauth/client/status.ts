@@ -13,7 +13,7 @@ export interface AccountStatus {
   client: Client['how'] | undefined
   /** Milliseconds since 1970; undefined if unknown. */
   expires: number | undefined
-  /** There is a token that is valid or can be renewed without a person. */
+  /** There is a key, or a token that is valid or can be renewed without a person. */
   signedIn: boolean
   renewable: boolean
   /** Waiting for a person. */
@@ -21,10 +21,8 @@ export interface AccountStatus {
 }
 
 /** The state of the account of a record. */
-export function statusOf(
-  { endpoint, account, token, client, pending, device }: TokenRecord,
-  now: number,
-): AccountStatus {
+export function statusOf(record: TokenRecord, now: number): AccountStatus {
+  const { endpoint, account, token, apiKey, client, pending, device } = record
   const renewable = token?.refresh !== undefined
   return {
     endpoint,
@@ -34,7 +32,7 @@ export function statusOf(
     scopes: token?.granted ?? [],
     client: client?.how,
     expires: token?.expires,
-    signedIn: token !== undefined && (renewable || token.expires === undefined || token.expires > now),
+    signedIn: apiKey !== undefined || (token !== undefined && (renewable || (token.expires ?? Infinity) > now)),
     renewable,
     pending: (pending !== undefined && pending.claimed === undefined) || (device !== undefined && device.until > now),
   }

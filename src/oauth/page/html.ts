@@ -15,6 +15,8 @@ export interface ServerRow {
   state: 'signed in' | 'expired' | 'not signed in' | 'unknown'
   /** The host of the authorization server; undefined if it is not known yet. */
   issuer: string | undefined
+  /** The person enters a key, and does not sign in. */
+  hasKey: boolean
 }
 
 /** What the forms and links of a page need. */
@@ -71,7 +73,7 @@ export const HEADERS: Readonly<Record<string, string>> = {
 }
 
 /** A text for HTML, also within an attribute. */
-function escaped(text: string): string {
+export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`)
 }
 
@@ -100,27 +102,35 @@ ${body}
 `
 }
 
-const STATES: Readonly<Record<ServerRow['state'], string>> = {
+type States = Readonly<Record<ServerRow['state'], string>>
+const STATES: States = {
   'signed in': 'Signed in',
   expired: 'Expired: sign in again',
   'not signed in': 'Not signed in',
   unknown: 'Unknown for now',
 }
+const KEY_STATES: States = { ...STATES, 'signed in': 'Key stored', 'not signed in': 'No key' }
 
 /** The list of servers. `done`: the server that the person has just signed in to. */
 export function list(rows: readonly ServerRow[], done: string | undefined, { base, secret }: PageContext): Content {
   const signedIn = rows.find(({ name, state }) => name === done && state === 'signed in')
   const notice = signedIn
-    ? `<p class="notice" role="status">You are signed in to <strong>${escaped(signedIn.name)}</strong>. You can close this window and go back to your application.</p>`
+    ? `<p class="notice" role="status">${signedIn.hasKey ? 'There is a key for' : 'You are signed in to'} <strong>${escaped(signedIn.name)}</strong>. You can close this window and go back to your application.</p>`
     : ''
-  const row = ({ name, host, state, issuer }: ServerRow) => {
+  const row = ({ name, host, state, issuer, hasKey }: ServerRow) => {
     const at = encodeURIComponent(name)
-    const actions =
-      state === 'signed in'
-        ? form(`${base}/out/${at}`, secret, 'Sign out', `Sign out of ${name}`)
-        : `<a class="button" href="${escaped(`${base}/${at}`)}" aria-label="${escaped(`Sign in to ${name}`)}">Sign in</a>`
+    const link = (label: string, full: string) =>
+      `<a class="button" href="${escaped(`${base}/${at}`)}" aria-label="${escaped(full)}">${label}</a>`
+    const out = (label: string, full: string) => form(`${base}/out/${at}`, secret, label, full)
+    const isThere = state === 'signed in'
+    const ofKey = isThere
+      ? `${link('Replace', `Replace the key for ${name}`)} ${out('Delete', `Delete the key for ${name}`)}`
+      : link('Enter key', `Enter the key for ${name}`)
+    const ofAccount = isThere ? out('Sign out', `Sign out of ${name}`) : link('Sign in', `Sign in to ${name}`)
+    const actions = hasKey ? ofKey : ofAccount
+    const states = hasKey ? KEY_STATES : STATES
     const where = issuer === undefined ? '' : ` <small>at ${escaped(issuer)}</small>`
-    return `<tr><th scope="row">${escaped(name)}<br><small>${escaped(host)}</small></th><td>${STATES[state]}${where}</td><td>${actions}</td></tr>`
+    return `<tr><th scope="row">${escaped(name)}<br><small>${escaped(host)}</small></th><td>${states[state]}${where}</td><td>${actions}</td></tr>`
   }
   return {
     title: 'Your accounts',
@@ -184,7 +194,7 @@ export function approval(name: string, asked: PageQuestion, { base, secret }: Pa
   }
 }
 
-function hidden(name: string, value: string): string {
+export function hidden(name: string, value: string): string {
   return `<input type="hidden" name="${name}" value="${escaped(value)}">`
 }
 
@@ -225,8 +235,8 @@ export function message(title: string, text: string, link: { text: string; href:
 }
 
 /** A form with one button. */
-function form(action: string, secret: string | undefined, label: string, full?: string, more = ''): string {
+export function form(action: string, secret: string | undefined, label: string, full?: string, more = ''): string {
   const name = full === undefined ? '' : ` aria-label="${escaped(full)}"`
-  const main = label === 'Continue' || label === 'Run' ? ' class="main"' : ''
+  const main = ['Continue', 'Run', 'Store'].includes(label) ? ' class="main"' : ''
   return `<form method="post" action="${escaped(action)}">${hidden('secret', secret ?? '')}${more}<button${main}${name}>${escaped(label)}</button></form>`
 }

@@ -3,8 +3,8 @@ import { type AccountRefusal, Fault, needsSignIn } from '../../fault/fault.js'
 import type { SignInAsking } from '../../protocol/account.js'
 import type { Signal } from '../../time/hang-up.js'
 import { readChallenges, wantedBy } from '../challenge.js'
-import type { TokenAccount } from '../client/account.js'
-import { Requesting } from '../client/requesting.js'
+import { enterFirst } from '../client/key-account.js'
+import { type HeldAccount, Requesting } from '../client/requesting.js'
 import { quoted } from '../quoted.js'
 import type { Desk } from './desk.js'
 
@@ -19,7 +19,7 @@ export interface Invitation {
 export class Invited extends Requesting {
   readonly #invitation: Invitation
 
-  constructor(account: TokenAccount, invitation: Invitation) {
+  constructor(account: HeldAccount, invitation: Invitation) {
     super(account, false)
     this.#invitation = invitation
   }
@@ -34,7 +34,8 @@ export class Invited extends Requesting {
       const arrived = asking.hasAccepted ? await this.account.arrived(refusal, signal) : undefined
       if (arrived !== undefined) return arrived
       const wanted = wantedBy(readChallenges(refusal.challenges))
-      const message = `Sign in to ${quoted(server)} with your own account first: ${page}`
+      const own = `Sign in to ${quoted(server)} with your own account first: ${page}`
+      const message = this.header === undefined ? own : enterFirst(server, page)
       const signInUrl = desk.invite({ server, principal, wanted, client: asking.client })
       throw new Fault('signInRequired', message, { signInFor: refusal, signInUrl })
     }

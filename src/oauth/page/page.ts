@@ -16,6 +16,7 @@ import { answerQuestion, showQuestion } from './approving.js'
 import type { Company, KnownPerson } from './company.js'
 import type { Desk, Ticket } from './desk.js'
 import { agreement, type Content, leaving, list, message, type PageContext, type ServerRow, welcome } from './html.js'
+import { enteredKey, keyForm } from './key-form.js'
 import { type Destination, type Visitor, Visitors } from './visitors.js'
 
 /** Everything that the page needs. */
@@ -101,7 +102,7 @@ export class SignInPage {
     const rows = await Promise.all(
       [...this.#options.servers].map(async ([name, accounts]): Promise<ServerRow> => {
         const status = await accounts
-          .of(visitor.principal)
+          .heldBy(visitor.principal)
           .status()
           .catch(() => undefined)
         return {
@@ -109,6 +110,7 @@ export class SignInPage {
           host: hostOf(accounts.url),
           state: stateOf(status),
           issuer: status?.issuer && hostOf(status.issuer),
+          hasKey: accounts.keyOf(visitor.principal) !== undefined,
         }
       }),
     )
@@ -126,9 +128,15 @@ export class SignInPage {
     const context = this.#contextOf(visitor)
     const invited = await this.#invited(server, ticket, visitor, context)
     if (invited && 'status' in invited) return invited
+    const { client } = invited ?? {}
+    const key = accounts.keyOf(visitor.principal)
+    if (key) {
+      const { signedIn: isStored } = await key.status()
+      const wanted = { server, host: hostOf(accounts.url), isStored, client, ticket }
+      return shown(keyForm(wanted, context), context, 200, cookie)
+    }
     const { found, asked } = await accounts.of(visitor.principal).prospect(invited?.wanted)
     const { issuer } = found.server
-    const { client } = invited ?? {}
     const content = agreement({ server, host: hostOf(accounts.url), issuer, scopes: asked, client, ticket }, context)
     return shown(content, context, 200, cookie)
   }
@@ -142,7 +150,18 @@ export class SignInPage {
     const context = this.#contextOf(visitor)
     const invited = await this.#invited(server, ticket, visitor, context)
     if (invited && 'status' in invited) return invited
+    const key = accounts.keyOf(visitor.principal)
+    const read = key && enteredKey(request.form.get('key'))
+    if (read && 'wrong' in read) {
+      const { client } = invited ?? {}
+      const again = { server, host: hostOf(accounts.url), isStored: false, client, ticket, wrong: read.wrong }
+      return shown(keyForm(again, context), context, 400)
+    }
     if (invited && !(await this.#options.desk.spend(invited))) return shown(this.#old(server), context, 400)
+    if (key && read) {
+      await key.enter(read.entered)
+      return redirect(this.#done(server))
+    }
     const redirectUri = `${this.#options.address}/callback/${encodeURIComponent(server)}`
     const by = { redirectUri, browser: digest(visitor.id) }
     const address = await accounts.of(visitor.principal).begin(invited?.wanted, by)
@@ -155,7 +174,7 @@ export class SignInPage {
     if (!accounts) return this.#missing(request)
     if (!visitor) return this.#stale(request)
     const { page, why } = await accounts.of(visitor.principal).finish(request.query, digest(visitor.id))
-    if (page === 'signedIn') return redirect(`${this.#base}?done=${encodeURIComponent(server)}`)
+    if (page === 'signedIn') return redirect(this.#done(server))
     if (page === 'unknown') return this.#stale(request)
     const text = why ?? 'The sign-in failed.'
     return shown(message('Not signed in', text, this.#back), this.#contextOf(visitor), 400)
@@ -166,7 +185,7 @@ export class SignInPage {
     const visitor = this.#sender(request)
     if (!accounts) return this.#missing(request)
     if (!visitor) return this.#stale(request)
-    await accounts.of(visitor.principal).logout()
+    await accounts.heldBy(visitor.principal).logout()
     return redirect(this.#base)
   }
 
@@ -290,6 +309,10 @@ export class SignInPage {
   }
 
   // Answers.
+
+  #done(server: string): string {
+    return `${this.#base}?done=${encodeURIComponent(server)}`
+  }
 
   get #back() {
     return { text: 'Your accounts', href: this.#base }

@@ -6,8 +6,10 @@ export function emptyRecord({ endpoint, account }: Holder): TokenRecord {
 }
 
 /** Whether a record has nothing worth storing. */
-export function isEmpty({ client, token, key, pending, lease, asked, refused, ended, began }: TokenRecord): boolean {
+export function isEmpty({ began, ...record }: TokenRecord): boolean {
+  const { client, token, apiKey, key, pending, lease, asked, refused, ended } = record
   return (
-    [client, token, key, pending, lease, asked, refused, ended].every((one) => one === undefined) && began.length === 0
+    [client, token, apiKey, key, pending, lease, asked, refused, ended].every((one) => one === undefined) &&
+    began.length === 0
   )
 }

@@ -98,6 +98,8 @@ export const recordSchema = z.strictObject({
   account: line(256),
   client: client.optional(),
   token: token.optional(),
+  /** The key that the person has entered, where the server takes one in place of tokens. */
+  apiKey: line(4_096).optional(),
   /** The key of the token, if that is of the type `dpop`. */
   key: proofKey.optional(),
   pending: pending.optional(),

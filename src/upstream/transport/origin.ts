@@ -182,6 +182,7 @@ export class Origin {
     signal: Signal = NEVER,
   ): Promise<OriginAnswer> {
     const { principal = NOBODY, cookies, follows } = request
+    const { header = 'authorization' } = account ?? {}
     const { redirects } = this
     let path = request.path ?? redirects.pathFor(principal)
     for (let times = 0; ; times++) {
@@ -193,11 +194,11 @@ export class Origin {
       let answer: OriginAnswer
       for (let retries = 0; ; retries++) {
         const proof =
-          authorization !== undefined && needsProof(authorization)
+          authorization !== undefined && header === 'authorization' && needsProof(authorization)
             ? await account?.proof?.({ authorization, method: request.method, url: this.url.origin + path })
             : undefined
         const proven = proof === undefined ? headers : { ...headers, dpop: proof }
-        const sent = authorization === undefined ? proven : { ...proven, authorization }
+        const sent = authorization === undefined ? proven : { ...proven, [header]: authorization }
         answer = await this.#askOnce(request, path, sent, reader)
         const nonce = proof === undefined ? undefined : headerOf(answer.headers, 'dpop-nonce')
         if (nonce !== undefined && answer.status < 400) account?.nonce?.(nonce)
