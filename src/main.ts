@@ -225,6 +225,11 @@ async function run(command: Command): Promise<number | undefined> {
       const { settings, store, json } = command
       return codeOf(await runAuthStatus(settings, signInFor(program, settings, { store }).store, output, json))
     }
+    case 'edit': {
+      const { runEdit } = await import('./cli/edit-config.js')
+      runEdit(command.action, program)
+      return EXIT.ok
+    }
     case 'wrap': {
       const { runWrap } = await import('./cli/wrap/run.js')
       runWrap(command.action, program)

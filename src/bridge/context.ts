@@ -10,6 +10,7 @@ import type { Observe } from '../ports/events.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import type { ListStore } from '../ports/list-store.js'
 import type { ListedNames } from '../ports/listed-names.js'
+import type { ManagedServers } from '../ports/managed-servers.js'
 import type { Recorder } from '../ports/recorder.js'
 import type { Serve } from '../ports/transport.js'
 import type { Tracer } from '../protocol/trace.js'
@@ -44,6 +45,8 @@ export interface BridgeContext {
   inProcess?: ((name: string) => Serve | undefined) | undefined
   /** Resolves the hosts of callbacks for events; by default the resolver of the system. */
   resolve?: ((host: string) => Promise<readonly string[]>) | undefined
+  /** Servers that operators change at the address for operators; none by default. */
+  managed?: ManagedServers | undefined
   /** Names the principal of a request to `Bridge.attach`; by default all requests have one anonymous principal. */
   principalOf?: PrincipalOf | undefined
 }

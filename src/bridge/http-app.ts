@@ -24,6 +24,7 @@ import type { CountedWindows } from '../plugins/counted-windows.js'
 import { type FacadeRoutes, facade, facadeMetadata, facadePaths } from '../plugins/facade.js'
 import { type HealthOptions, health, OPEN } from '../plugins/health.js'
 import { ISSUER_METADATA, type IssuerMetadataOptions, issuerMetadata } from '../plugins/issuer-metadata.js'
+import { MAX_ENTRY, managedServers, SERVERS_PATH } from '../plugins/managed-servers.js'
 import { origin } from '../plugins/origin.js'
 import { metadataPaths, prefixOf, protectedEndpoints, protectedResource } from '../plugins/protected-resource.js'
 import { rateLimit } from '../plugins/rate-limit.js'
@@ -33,6 +34,7 @@ import { type SignInRoutes, signInPage, signInPaths } from '../plugins/sign-in.j
 import type { TokenLives } from '../plugins/token-lives.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
 import type { AuditLog } from '../policy/audit.js'
+import type { ManagedServers } from '../ports/managed-servers.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { OverHttp } from '../protocol/upstream.js'
 import { limitBodyTime } from './body-time.js'
@@ -193,6 +195,8 @@ export interface AdminOptions extends Pick<FrontOptions, 'listen'> {
   settings: Pick<Settings, 'publicUrl' | 'allowedHosts'>
   refusals: Pick<Refusals, 'note'>
   health?: HealthOptions
+  /** Servers that operators change; undefined if they cannot. */
+  managed?: ManagedServers | undefined
   /** The path of the inspector, and what adds its routes. */
   inspector?: { path: string; register(app: FastifyInstance): Promise<void> }
 }
@@ -203,14 +207,19 @@ export async function adminFront({
   listen,
   refusals,
   health: options,
+  managed,
   inspector,
 }: AdminOptions): Promise<FastifyInstance> {
   const app: FastifyInstance = fastify(inJsonRpc(() => app))
-  const paths = [...(options ? [...OPEN, '/status', '/metrics'] : []), ...(inspector ? [inspector.path] : [])]
+  const paths = [
+    ...(options ? [...OPEN, '/status', '/metrics'] : []),
+    ...(managed?.token() === undefined ? [] : [SERVERS_PATH]),
+    ...(inspector ? [inspector.path] : []),
+  ]
   refuseInJsonRpc(app, {
     refusals,
     notFound: `Not found: this address serves only ${paths.join(', ')}`,
-    bodyBytes: 0,
+    bodyBytes: managed ? MAX_ENTRY : 0,
   })
   app.addHook('onRequest', (request, _reply, done) => {
     checkRequest(request.raw)
@@ -221,6 +230,7 @@ export async function adminFront({
   const allowedHosts = hostsOf(settings, listen)
   await app.register(origin, { allowedHosts, allowedOrigins: [], addresses: true, open: ['/healthz'] })
   if (options) await app.register(health, options)
+  if (managed) await app.register(managedServers, managed)
   await inspector?.register(app)
   await app.ready()
   return app

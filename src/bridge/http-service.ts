@@ -309,7 +309,7 @@ export class HttpService {
       settings,
       listen,
       refusals,
-      ...(health && { health }),
+      ...(health && { health, managed: context.managed }),
       ...(inspector && {
         inspector: { path: inspector.path, register: (app: FastifyInstance) => inspector.register(app, inspected) },
       }),

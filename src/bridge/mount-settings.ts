@@ -31,6 +31,7 @@ const AROUND = [
   'tls',
   'socketMode',
   'admin',
+  'adminToken',
   'metrics',
   'publicUrl',
   'allowedHosts',

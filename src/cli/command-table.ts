@@ -1,6 +1,6 @@
 /** The table of commands: description, arguments, flags and examples of each. */
 import { DOCUMENTS } from '../texts/documents.js'
-import { BRIDGE, FINDING, LOG, SERVER, SIGN_IN, SOURCES, TLS, TOGETHER, TRUST } from './flag-groups.js'
+import { BRIDGE, ENTRY, FINDING, LOG, SERVER, SIGN_IN, SOURCES, TLS, TOGETHER, TRUST } from './flag-groups.js'
 import type { FlagName } from './flags.js'
 
 export interface CommandRow {
@@ -244,6 +244,27 @@ export const COMMANDS = {
     words: 2,
     flags: TRUST,
     examples: [['By the id that trust list shows', 'mcp-bridge trust key remove acme.example NzbLsXh8uDCc']],
+  },
+  add: {
+    usage: '<name> [<server>]',
+    about: 'put a server into a configuration file',
+    words: 2,
+    flags: ['config', 'upstream', ...ENTRY],
+    details: [
+      'Flags become options of the entry. Comments, order and indentation stay, and nothing is written if the configuration would be invalid.',
+      'A bridge that runs with the file uses the server within a second. A server of that name is replaced.',
+    ],
+    examples: [
+      ['A server with an address', 'mcp-bridge add docs https://example.com/mcp --config mcp.json'],
+      ['A program', 'mcp-bridge add files --config mcp.json -- npx -y @modelcontextprotocol/server-filesystem .'],
+    ],
+  },
+  remove: {
+    usage: '<name>',
+    about: 'take a server out of a configuration file',
+    words: 1,
+    flags: ['config'],
+    examples: [['By its name', 'mcp-bridge remove docs --config mcp.json']],
   },
   login: {
     usage: '<server>',

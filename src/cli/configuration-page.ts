@@ -49,7 +49,17 @@ const OF_BRIDGE: readonly Section[] = [
   },
   {
     title: 'Where clients connect',
-    has: under('listen', 'tls', 'socketMode', 'admin', 'publicUrl', 'allowedHosts', 'allowedOrigins', 'trustedProxies'),
+    has: under(
+      'listen',
+      'tls',
+      'socketMode',
+      'admin',
+      'adminToken',
+      'publicUrl',
+      'allowedHosts',
+      'allowedOrigins',
+      'trustedProxies',
+    ),
   },
   {
     title: 'Who may call',

@@ -1,5 +1,5 @@
 /** Flags that several commands take, and the groups in which help lists them. */
-import type { FlagName } from './flags.js'
+import { FLAGS, type FlagName } from './flags.js'
 
 export const SOURCES = ['upstream', 'config', 'server'] as const
 export const TOGETHER = [...SOURCES, 'group'] as const
@@ -44,6 +44,11 @@ export const SIGN_IN = [
   'token-store',
   'no-oauth',
 ] as const
+/** Flags that set options of the entry of a server. */
+export const ENTRY = [
+  ...SERVER,
+  ...SIGN_IN.filter((flag) => FLAGS[flag].option.startsWith('mcpServers.')),
+] as readonly FlagName[]
 export const FINDING = ['discover', 'discover-allow', 'discover-loopback', 'registry', 'trust-store'] as const
 const FRONT = [
   'listen',

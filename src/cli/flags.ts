@@ -44,7 +44,7 @@ export const FLAGS = {
     value: '<file>',
     once: 'write all servers into one file',
     about:
-      'JSON file with "mcpServers", or the file of Claude Desktop, VS Code, Cursor, Windsurf, Gemini CLI, opencode, Zed or Codex. Flags win over it.',
+      'JSON file with "mcpServers", or the file of a client. Known are those of Claude Desktop, VS Code, Cursor, Windsurf, Gemini CLI, opencode, Zed and Codex. Flags win over it.',
     example: '--config mcp.json',
   },
   server: {

@@ -34,7 +34,6 @@ export function shortHelp(): string {
     'Most used flags',
     ...columns(flags),
     '',
-    'More',
     '  mcp-bridge help serve        all flags for serving; the same for each command',
     `  ${DOCUMENTS}configuration.md  files and options`,
   ])

@@ -1,5 +1,6 @@
 /** Turns the command line into a command with its settings. */
 import { addressHint } from '../config/address-hint.js'
+import { entryName } from '../config/schema/values.js'
 import { ConfigError, type ConfigSources, type Issue, type Settings } from '../config/settings.js'
 import { utf8Text } from '../formats/utf8.js'
 import { readNamed } from '../net/readable.js'
@@ -10,6 +11,7 @@ import { quoted } from '../texts/shell.js'
 import { type Arguments, CONFIG_FILE, commandsFor, IN_ONE_WORD, isForPeople, readArguments } from './arguments.js'
 import { type CommandName, rowOf } from './commands.js'
 import { readConfig } from './config-file.js'
+import type { EditAction } from './edit-config.js'
 import type { BundleAction } from './extension/run.js'
 import type { Flags } from './flags.js'
 import type { InspectAction } from './inspect.js'
@@ -21,6 +23,8 @@ import {
   configured,
   type Described,
   demoSettings,
+  entryOf,
+  type Layered,
   placesIn,
 } from './settings.js'
 import { type CompletedShell, isShell, SHELLS } from './shells.js'
@@ -54,6 +58,7 @@ export type Command =
   | { kind: 'demo server'; era: 'legacy' | 'modern' }
   | { kind: 'discover'; settings: Settings; json: boolean }
   | { kind: 'trust'; action: TrustAction; trustStore: string | undefined }
+  | { kind: 'edit'; action: EditAction }
   | { kind: 'login'; settings: Settings }
   | { kind: 'logout'; settings: Settings | undefined; store: string | undefined }
   | { kind: 'auth status'; settings: Settings | undefined; store: string | undefined; json: boolean }
@@ -94,7 +99,7 @@ export function speaksToPeople(argv: readonly string[], terminal: boolean): bool
 }
 
 /** Parses arguments, and reads the files they name. Throws a UsageError or a ConfigError. */
-export function parseCommand(argv: readonly string[], env: ConfigSources['env']): Command {
+export function parseCommand(argv: readonly string[], env: ConfigSources['env'], changes?: Layered): Command {
   const given = readArguments(argv, env)
   const { command, words, flags } = given
   if (command === 'help') return { kind: 'help', commands: words.length === 0 ? undefined : commandsFor(words) }
@@ -103,10 +108,12 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
   const files = new Set<string>()
   const read = (path: string) => {
     files.add(path)
+    const text = changes?.texts?.get(path)
+    if (text !== undefined) return text
     checkWritable(path)
     return utf8Text(readNamed(path))
   }
-  const sources = { env, read }
+  const sources = { env, read, ...(changes && { servers: changes.servers }) }
   const json = flags.json ?? false
   switch (command) {
     case 'serve':
@@ -183,6 +190,9 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
       const { settings } = configured({ ...flags, ...(where.length > 0 && { discover: where }) }, sources)
       return { kind: 'discover', settings, json }
     }
+    case 'add':
+    case 'remove':
+      return { kind: 'edit', action: edited(given, env) }
     case 'login':
       return { kind: 'login', settings: signInSettings(given, sources) }
     case 'logout': {
@@ -208,6 +218,23 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     case 'trust key remove':
       return { kind: 'trust', ...parseTrust(given, command, sources) }
   }
+}
+
+/** A change of a configuration file. Throws a UsageError. */
+function edited({ command, words, flags, program }: Arguments, env: ConfigSources['env']): EditAction {
+  const [name, word] = words
+  const { config: file } = flags
+  if (name === undefined || !entryName.safeParse(name).success)
+    throw new UsageError(`${command} needs a name made of letters, digits, ".", "_" and "-"`, command)
+  if (file === undefined) throw new UsageError(`${command} needs --config <file>`, command)
+  if (command === 'remove') return { file, name, entry: undefined }
+  const ways = [word, flags.upstream, program.length > 0 || undefined].filter((way) => way !== undefined)
+  if (ways.length !== 1)
+    throw new UsageError(
+      `add needs one server: mcp-bridge add ${name} https://example.com/mcp, or mcp-bridge add ${name} -- npx -y some-server`,
+      command,
+    )
+  return { file, name, entry: entryOf({ upstream: word ?? flags.upstream, program }, flags, env) }
 }
 
 /** The load that `size` is about. Throws a UsageError. */

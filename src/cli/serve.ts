@@ -23,7 +23,8 @@ import { announce, report } from './announce.js'
 import { collectLessOften } from './garbage.js'
 import { Heartbeat } from './heartbeat.js'
 import { inspectorAddress } from './inspector-address.js'
-import { configOf } from './own-command.js'
+import { ManagedLayer } from './managed-servers.js'
+import { configOf, flagsOf } from './own-command.js'
 import { type Command, parseCommand } from './parse.js'
 import { type Program, sourcesOf } from './program.js'
 import type { RecordingFile } from './record.js'
@@ -103,7 +104,8 @@ export async function serve(
   const folder = stateFolder(env, homeFolder())
   const lists = listStoreOf(settings, { folder, log, records: replicas?.records })
   const tracer = tracing?.tracer
-  const context = { log, version, env, metrics, tracer, names, lists, replicas, signIn, inspector, recorder }
+  const managed = new ManagedLayer()
+  const context = { log, version, env, metrics, tracer, names, lists, replicas, signIn, inspector, recorder, managed }
   const found = await finding(settings, context, { onPipe: listen.kind === 'stdio', config: configOf(program) })
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
@@ -131,7 +133,7 @@ export async function serve(
   let readAgain = () => {}
   program.onReload(() => readAgain())
   const follow = () => {
-    readAgain = followChanges(log, bridge, files, { found, current, program, reloaded })
+    readAgain = followChanges(log, bridge, files, { found, current, program, reloaded, managed })
   }
   try {
     if (listen.kind === 'stdio') {
@@ -169,7 +171,7 @@ export async function serve(
     const [url] = [...bridge.groupUrls.values(), ...urls.values()]
     const { inspectUrl } = bridge
     if (url !== undefined) onListening?.(url, inspectUrl && inspectorAddress(inspectUrl, inspector?.token))
-    found?.follow(() => reload(log, bridge, found.with(current.settings)))
+    found?.follow(() => void reload(log, bridge, found.with(current.settings)))
     follow()
     await warm
   } catch (error) {
@@ -193,6 +195,7 @@ interface Following {
   program: Program
   /** Called after a change, with whether the new configuration is in use. */
   reloaded(isSuccessful: boolean): void
+  managed: ManagedLayer
 }
 
 /** Reloads the configuration when one of its files changes. Returns a function that does so at once. */
@@ -200,7 +203,7 @@ function followChanges(
   log: Log,
   bridge: Bridge,
   files: readonly string[],
-  { found, current, program, reloaded }: Following,
+  { found, current, program, reloaded, managed }: Following,
 ): () => void {
   let followed: readonly string[] = []
   const follow = (now: readonly string[]) => {
@@ -215,7 +218,7 @@ function followChanges(
   const look = (onlyIfDifferent = false) => {
     let command: Command
     try {
-      command = parseCommand(program.argv, program.env)
+      command = parseCommand(program.argv, program.env, managed.changes)
     } catch (error) {
       const issues = error instanceof ConfigError ? error.issues : [{ path: '', message: String(error) }]
       const [text, now] = [JSON.stringify(issues), performance.now()]
@@ -233,9 +236,21 @@ function followChanges(
     follow(command.files)
     warnOfConfig(log, command)
     current.settings = settings
-    reload(log, bridge, found?.with(settings) ?? settings, reloaded)
+    reload(log, bridge, found?.with(settings) ?? settings, reloaded).catch(program.abort)
   }
   follow(files)
+  managed.start({
+    file: flagsOf(program).config,
+    now: () => current.settings,
+    read: (changes) => parseCommand(program.argv, program.env, changes) as RunCommand,
+    use: async ({ settings, files: read }) => {
+      const failure = await reload(log, bridge, found?.with(settings) ?? settings, reloaded)
+      if (failure) return failure
+      current.settings = settings
+      follow(read)
+      return undefined
+    },
+  })
   return () => {
     if (files.length > 0) look()
     else log.info({ event: 'config_unchanged' }, 'asked to read the configuration again, but there is no file to read')
@@ -258,14 +273,14 @@ function warnOfConfig(log: Log, { notes, warnings, files }: Pick<RunCommand, 'no
     )
 }
 
-/** Applies settings. Calls `reloaded` with whether they are in use. */
+/** Applies settings. Calls `reloaded` with whether they are in use. Resolves to why they are not; never rejects. */
 function reload(
   log: Log,
   bridge: Bridge,
   settings: Settings,
   reloaded: (isSuccessful: boolean) => void = () => {},
-): void {
-  bridge
+): Promise<Error | undefined> {
+  return bridge
     .reload(settings, (mount, verdict) => report(log, bridge.mounts, mount, verdict))
     .then(
       ({ fixed, ...changes }) => {
@@ -274,10 +289,12 @@ function reload(
           log.info({ event: 'config_changed', ...changes }, 'configuration changed')
         if (fixed.length > 0) log.warn({ event: 'restart_required', options: fixed }, 'these options need a restart')
         reloaded(true)
+        return undefined
       },
       (error: unknown) => {
         log.error({ event: 'config_unusable', err: error }, 'unusable configuration; keeping the previous one')
         reloaded(false)
+        return error instanceof Error ? error : new Error(String(error))
       },
     )
 }

@@ -67,8 +67,18 @@ export interface Checked {
 /** A server that the command line describes: an address or `stdio:…`, or a program and its arguments. */
 export type Described = { upstream?: string | undefined; program?: readonly string[] }
 
+/** What a running bridge changes of what flags and files say. */
+export interface Layered {
+  /** Entries of servers by name; undefined leaves a server out. */
+  servers: ReadonlyMap<string, unknown>
+  /** Texts of files that are about to be written. */
+  texts?: ReadonlyMap<string, string> | undefined
+}
+
+type Sources = ConfigSources & Partial<Pick<Layered, 'servers'>>
+
 /** The settings of flags and the file that they name. Throws a UsageError or a ConfigError. */
-export function configured(flags: Flags, sources: ConfigSources, server: Described = {}): Configured {
+export function configured(flags: Flags, sources: Sources, server: Described = {}): Configured {
   const given = inputOf(flags, sources, server)
   const { input } = given
   const { settings, issues, warnings } = flags.offline
@@ -164,19 +174,41 @@ interface Given {
   /** The name of the server that the command line describes. */
   name: string | undefined
   flags: Flags
+  /** Entries that are over those of the file, which has no place for them. */
+  layer?: Sources['servers']
 }
 
-function inputOf(flags: Flags, sources: ConfigSources, { upstream, program = [] }: Described = {}): Given {
+/** The entry of a server that the command line describes, with the flags for it. An address in a variable stays there. */
+export function entryOf(server: Described, flags: Flags, env: ConfigSources['env']): Record<string, unknown> {
+  const variable = /^env:(\w+)$/.exec(server.upstream ?? '')?.[1]
+  const entry = describedEntry(server, env)
+  const isWhole = variable !== undefined && entry?.['url'] === env[variable]
+  return serverWithFlags({ ...entry, ...(isWhole && { url: `\${${variable}}` }) }, flags)
+}
+
+/** Entries with others over them. Flags are for those that the program was started with. */
+function layered(given: unknown, layer: Sources['servers']): unknown {
+  if (!layer || layer.size === 0) return given
+  const all = new Map([...Object.entries(isObject(given) ? given : {}), ...layer])
+  return Object.fromEntries([...all].filter(([, entry]) => entry !== undefined))
+}
+
+type Entry = Record<string, unknown> | undefined
+
+function describedEntry({ upstream, program = [] }: Described, env: ConfigSources['env']): Entry {
+  const [command, ...args] = program
+  return upstream !== undefined
+    ? parseUpstream(addressIn(upstream, env))
+    : command !== undefined
+      ? // The shell or the client that starts the bridge has already replaced variables.
+        { command: escaped(command), args: args.map(escaped) }
+      : undefined
+}
+
+function inputOf(flags: Flags, sources: Sources, server: Described = {}): Given {
   const { config: path } = flags
   const file = path === undefined ? undefined : { path, config: readConfig(path, sources.read) }
-  const [command, ...args] = program
-  const entry =
-    upstream !== undefined
-      ? parseUpstream(addressIn(upstream, sources.env))
-      : command !== undefined
-        ? // The shell or the client that starts the bridge has already replaced variables.
-          { command: escaped(command), args: args.map(escaped) }
-        : undefined
+  const entry = describedEntry(server, sources.env)
   if (entry === undefined && file === undefined && flags.discover === undefined)
     throw new UsageError(
       'no server: give an address (https://…), a program, a configuration file with --config, or --discover',
@@ -186,15 +218,19 @@ function inputOf(flags: Flags, sources: ConfigSources, { upstream, program = [] 
   const name = entry && nameOf(entry)
   if (flags.group !== undefined && (name !== undefined || file === undefined))
     throw new UsageError('--group is for the servers of a configuration file: give --config <file>')
-  const { servers, groups } =
+  const { servers: given, groups } =
     name !== undefined
       ? { servers: { [name]: entry }, groups: false }
       : file
         ? chosen(file.config, flags)
         : { servers: undefined, groups: undefined }
+  const servers = layered(given, sources.servers)
   const withServers = isObject(servers)
     ? Object.fromEntries(
-        Object.entries(servers).map(([key, one]) => [key, isObject(one) ? serverWithFlags(one, flags) : one]),
+        Object.entries(servers).map(([key, one]) => [
+          key,
+          isObject(one) && !sources.servers?.has(key) ? serverWithFlags(one, flags) : one,
+        ]),
       )
     : servers
   const input = {
@@ -202,7 +238,7 @@ function inputOf(flags: Flags, sources: ConfigSources, { upstream, program = [] 
     ...(servers !== undefined && { mcpServers: withServers }),
     ...(groups !== undefined && { groups }),
   }
-  return { input, file, name, flags }
+  return { input, file, name, flags, layer: sources.servers }
 }
 
 /** The address in `--upstream`, or in the environment variable that it names. Throws a UsageError. */
@@ -272,8 +308,9 @@ function notesOn(given: Given): readonly Issue[] {
 }
 
 /** An issue in terms of the user's input: `mcpServers.<name>.era` may be `--era`, or `servers.<name>.era` in line 3. */
-function placed(issue: Issue, { file, name, flags }: Given): Issue {
-  const [first = ''] = issue.path.split('.')
+function placed(issue: Issue, { file, name, flags, layer }: Given): Issue {
+  const [first = '', ...below] = issue.path.split('.')
+  if (first === 'mcpServers' && layer && isOfLayer(below.join('.'), layer)) return issue
   if (name !== undefined && first === 'mcpServers') return atFlag(issue, name, flags)
   if (first !== 'mcpServers') {
     const flag = flagAt(issue.path, flags)
@@ -283,6 +320,11 @@ function placed(issue: Issue, { file, name, flags }: Given): Issue {
   if (!isInFile) return issue
   const { path, line, column } = file.config.place(issue.path)
   return { path, message: issue.message, at: `${file.path}:${line}:${column}` }
+}
+
+/** Whether a path below the servers is of an entry of the layer. A name may have dots. */
+function isOfLayer(path: string, layer: NonNullable<Sources['servers']>): boolean {
+  return [...layer.keys()].some((name) => path === name || path.startsWith(`${name}.`))
 }
 
 /** A name for the server that the command line describes. */

@@ -39,6 +39,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
   [['auth', 'allowUnauthenticated', 'listen'], exposure],
   [['listen', 'admin', 'groups', 'auth', 'publicUrl'], collisions],
   [['admin', 'inspect'], inspection],
+  [['admin', 'adminToken'], managing],
   [['audit', 'listen'], auditing],
 ]
 
@@ -182,6 +183,12 @@ function inspection({ admin, inspect }: Settings): Issue[] {
   if (tryToken !== undefined && tries === false)
     issues.push({ path: 'inspect.tryToken', message: 'is for "try": true, but calls from the page are off' })
   return issues
+}
+
+/** A token for an address that is not there. */
+function managing({ admin, adminToken }: Settings): Issue[] {
+  if (adminToken === undefined || admin !== undefined) return []
+  return [{ path: 'adminToken', message: 'requires "admin", the address where servers are changed' }]
 }
 
 /** An audit log that goes nowhere, or into the messages for the client. */

@@ -24,6 +24,7 @@ export const OPTIONS: readonly string[] = [
   'tls',
   'socketMode',
   'admin',
+  'adminToken',
   'publicUrl',
   'allowedHosts',
   'allowedOrigins',

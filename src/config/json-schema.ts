@@ -3,7 +3,16 @@ import * as z from 'zod'
 import { fileSchema } from './schema/schema.js'
 
 /** These may be references like `${TOKEN}`, whose values are unknown until they are resolved. */
-const REFERRING: ReadonlySet<string> = new Set(['tokens', 'stateKeys', 'url', 'redis', 'headers', 'env', 'token'])
+const REFERRING: ReadonlySet<string> = new Set([
+  'tokens',
+  'stateKeys',
+  'url',
+  'redis',
+  'headers',
+  'env',
+  'token',
+  'adminToken',
+])
 
 /** The JSON Schema of a configuration file. */
 export function jsonSchema(): object {

@@ -370,6 +370,8 @@ export interface FileOptions {
   socketMode?: string
   /** A separate address for /healthz, /readyz, /status and /metrics, such as http://127.0.0.1:9090. Everybody who can reach it can read them. Default: none; they are at the address of "listen". */
   admin?: string
+  /** Token of who may add and remove servers at "admin" while the bridge runs, by PUT and DELETE of /servers/<name>. A server can be any program, so the token allows whatever the user of the bridge may do. Default: nobody may. */
+  adminToken?: string
   /** Address at which clients reach the bridge if a proxy is in front of it, with the path prefix that the proxy removes. */
   publicUrl?: string
   /** Hosts that requests may have in their Host header, in addition to the loopback names: tools.example.com with all ports, tools.example.com:8443, or *.example.com for all names below it. */

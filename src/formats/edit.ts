@@ -62,13 +62,13 @@ function editsFor(json: JsonText, keys: readonly string[], changes: readonly Fil
 }
 
 /** Of duplicate keys the last one counts, as for all programs. */
-function memberOf(object: Node, key: string): Node | undefined {
+export function memberOf(object: Node, key: string): Node | undefined {
   return object.type === 'object'
     ? object.children?.findLast(({ children }) => children?.[0]?.value === key)
     : undefined
 }
 
-function nodeUnder(root: Node, keys: readonly string[]): Node | undefined {
+export function nodeUnder(root: Node, keys: readonly string[]): Node | undefined {
   return keys.reduce<Node | undefined>((node, key) => node && memberOf(node, key)?.children?.[1], root)
 }
 
@@ -104,7 +104,7 @@ function endOf({ offset, length }: Node): number {
 }
 
 /** The text before a node in its line, if that is only white space. */
-function indentOf({ text }: JsonText, { offset }: Node): string | undefined {
+export function indentOf({ text }: Pick<JsonText, 'text'>, { offset }: Node): string | undefined {
   return /(?:^|[\r\n])([ \t]*)$/.exec(text.slice(Math.max(0, offset - 1_000), offset))?.[1]
 }
 

@@ -37,6 +37,7 @@ const POLICIES_OF_SERVER = [
 const AROUND = [
   ...[
     '$schema',
+    'adminToken',
     'groups',
     'lists',
     'discover',

@@ -56,6 +56,13 @@ export const access = {
     .describe(
       'A separate address for /healthz, /readyz, /status and /metrics, such as http://127.0.0.1:9090. Everybody who can reach it can read them. Default: none; they are at the address of "listen".',
     ),
+  adminToken: z
+    .string()
+    .min(16, 'has to have 16 or more characters')
+    .optional()
+    .describe(
+      'Token of who may add and remove servers at "admin" while the bridge runs, by PUT and DELETE of /servers/<name>. A server can be any program, so the token allows whatever the user of the bridge may do. Default: nobody may.',
+    ),
   publicUrl: webAddress('http:// or https://')
     .optional()
     .describe(
