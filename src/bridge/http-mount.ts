@@ -35,8 +35,8 @@ export interface HttpMountOptions {
   /** Further paths whose requests are passed to the server. */
   further: readonly string[]
   sessionSettings: SessionSettings
-  /** The headers of callers that servers get. */
-  forwarded: () => Forwarded
+  /** The headers of callers that servers get; undefined if no server gets any. */
+  forwarded: (() => Forwarded) | undefined
   shared: Pick<Shared, 'replicas' | 'memory' | 'events' | 'refusals' | 'audit'>
 }
 
@@ -118,7 +118,7 @@ export class HttpMount {
     const passthrough = auth?.passthrough ?? false
     const { prefix: publicPrefix } = addresses
     const { listen } = this.#listening
-    const arrived = takingHeaders(this.#options.forwarded)
+    const arrived = this.#options.forwarded && takingHeaders(this.#options.forwarded)
     const forwarded = this.#forwarded
     const audit = auditedBy(shared.audit)
     const common = { upstream, log, settings: { ...sessionSettings, listen }, replicas, forwarded, memory, refusals }

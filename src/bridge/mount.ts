@@ -273,7 +273,7 @@ export class Mount implements Served {
       settings,
       further: isStdio(own) ? [] : own.paths,
       sessionSettings: this.#sessionSettings,
-      forwarded: () => ({ names: taken, list: forwarded }),
+      forwarded: forwarded.length > 0 ? () => ({ names: taken, list: forwarded }) : undefined,
       shared,
     })
   }

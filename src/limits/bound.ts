@@ -1,5 +1,5 @@
 /** A bound that principals share: no principal can use all of it alone. Other headers for servers make no other person. */
-import { personOf } from '../texts/principal.js'
+import { KEYED, personOf } from '../texts/principal.js'
 
 /** The size of a bound, and how much of it one principal may hold. */
 export interface BoundOptions {
@@ -33,7 +33,7 @@ export class Bound {
   }
 
   heldBy(principal: string): number {
-    return this.#held.get(personOf(principal)) ?? 0
+    return this.#held.get(principal.startsWith(KEYED) ? personOf(principal) : principal) ?? 0
   }
 
   /** Why a principal may not take `amount` more; undefined if it may. */
@@ -53,14 +53,16 @@ export class Bound {
   /** Takes `amount` for a principal, even beyond the bound: call `reached` first. */
   occupy(principal: string, amount = 1): void {
     this.#used += amount
-    this.#held.set(personOf(principal), this.heldBy(principal) + amount)
+    const person = principal.startsWith(KEYED) ? personOf(principal) : principal
+    this.#held.set(person, (this.#held.get(person) ?? 0) + amount)
   }
 
   /** Gives back `amount`. */
   vacate(principal: string, amount = 1): void {
     this.#used -= amount
-    const left = this.heldBy(principal) - amount
-    if (left > 0) this.#held.set(personOf(principal), left)
-    else this.#held.delete(personOf(principal))
+    const person = principal.startsWith(KEYED) ? personOf(principal) : principal
+    const left = (this.#held.get(person) ?? 0) - amount
+    if (left > 0) this.#held.set(person, left)
+    else this.#held.delete(person)
   }
 }

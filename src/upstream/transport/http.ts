@@ -138,12 +138,7 @@ class HttpChannel implements Channel {
 
   leave(): void {
     this.#isLeft = true
-    this.#leaveStream()
-  }
-
-  /** The server may ask the client on this stream while a call waits. After that, the one that goes on with the session opens it. */
-  #leaveStream(): void {
-    if (this.#isLeft && this.#calls === 0) this.#listening?.abort()
+    if (this.#calls === 0) this.#listening?.abort()
   }
 
   /** Goes on with the session of another channel. */
@@ -190,7 +185,8 @@ class HttpChannel implements Channel {
         return await this.#accepted.wait(exchange, this.#receiver)
       throw noMessage(answer)
     } finally {
-      if (exchange !== undefined && --this.#calls === 0) this.#leaveStream()
+      // Until then, the server may have asked the client on the stream.
+      if (exchange !== undefined && --this.#calls === 0 && this.#isLeft) this.#listening?.abort()
     }
   }
 
