@@ -11,6 +11,8 @@ export interface HttpRefusal {
   status: number
   /** The body, cut off if it is long. */
   body: string
+  /** The body without what was sent as a credential, for people; by default the body. */
+  text?: string | undefined
   contentType: string | undefined
   /** Seconds, from `Retry-After`. */
   retryAfter: number | undefined
@@ -61,8 +63,8 @@ export function notActedOn({ status, retryAfter }: Pick<HttpRefusal, 'status' | 
 }
 
 /** The server's own text in a refusal, for people: one line of at most 200 characters. Undefined if there is none. */
-export function saidIn({ body }: Pick<HttpRefusal, 'body'>): string | undefined {
-  const start = explanationIn(body.slice(0, 10 * SAID))
+export function saidIn({ body, text = body }: Pick<HttpRefusal, 'body' | 'text'>): string | undefined {
+  const start = explanationIn(text.slice(0, 10 * SAID))
     .replace(/\s+/g, ' ')
     .trim()
   return start === '' ? undefined : printable(start, SAID)

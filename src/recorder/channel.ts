@@ -54,13 +54,13 @@ export class RecordedChannel implements ChannelRecorder {
   }
 
   /** The server has answered a message of this call with an HTTP status, and a body that is no message. */
-  refused({ status, body, contentType }: HttpRefusal, call: number | undefined): void {
+  refused({ status, body, text = body, contentType }: HttpRefusal, call: number | undefined): void {
     if (call === UNRECORDED) return
     const trace = traceOf('server', 'in', this.#server, call, undefined, undefined)
     trace.form = 'error'
     trace.bytes = bytesOf(body)
     trace.http = { status, headers: { 'content-type': contentType } }
-    this.#record(trace, body)
+    this.#record(trace, text)
   }
 
   /** A message of the server has arrived, for this call. `http` is the head of the response that it came in. */

@@ -207,7 +207,7 @@ t.test('no value is in what is recorded, logged, audited, measured or said', asy
   const ring = new Ring({ payloads: 'all' })
   const refuses = (received: { headers: IncomingHttpHeaders }, response: ServerResponse): boolean => {
     if (received.headers['x-api-key'] !== keyOf('bob')) return false
-    response.writeHead(401, { 'www-authenticate': 'Bearer' }).end('no')
+    response.writeHead(401, { 'content-type': 'text/plain' }).end(`No such key: ${received.headers['x-api-key']}`)
     return true
   }
   const servers = [await ModernHttp.start(t, { override: refuses }), await LegacyHttp.start(t, { override: refuses })]

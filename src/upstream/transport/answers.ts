@@ -1,4 +1,5 @@
 /** Reads answers over HTTP: how to read their bodies, and the failures that answers and errors mean. */
+import { HIDDEN } from '../../credentials/forms.js'
 import { refusalOf } from '../../protocol/refusal.js'
 import { SseError, type SseEvent } from '../../rpc/sse.js'
 import { headerOf, mediaType } from '../../texts/headers.js'
@@ -19,6 +20,23 @@ export interface OriginAnswer {
   headers: ResponseHeaders
   /** The pieces of the body, if its beginning or all of it was read. */
   body: readonly Uint8Array[]
+  /** The headers of the request, if it was refused. */
+  sent?: Readonly<Record<string, string>> | undefined
+}
+
+/** Headers that have no secret. */
+const PUBLIC = /^(?:accept|content|mcp)-|^(?:accept|user-agent|traceparent|tracestate|baggage)$/
+/** Shorter values are in a text by chance. */
+const SHORTEST_SECRET = 6
+
+/** A text of the server without the headers that it was sent: it may repeat the key that it refuses. */
+function withoutSent(text: string, sent: OriginAnswer['sent'] = {}): string {
+  const secrets = Object.entries(sent).flatMap(([name, value]) =>
+    PUBLIC.test(name) ? [] : [value, value.replace(/^\S+ /, '')],
+  )
+  return secrets
+    .filter(({ length }) => length >= SHORTEST_SECRET)
+    .reduce((shown, secret) => shown.replaceAll(secret, HIDDEN), text)
 }
 
 /** Bytes that are read of a text for people: of a refusal, or of an answer that is not a message. */
@@ -61,9 +79,10 @@ export function bodyKindOf(headers: ResponseHeaders): BodyKind | undefined {
 
 /** The failure of a request that was answered with a status of 300 or more. */
 export function refused(answer: OriginAnswer): ChannelError {
-  const { status, headers } = answer
+  const { status, headers, sent } = answer
+  const refusal = refusalOf(status, (name) => headerOf(headers, name), textIn(answer))
   return new ChannelError(`The server answered with HTTP ${status}`, {
-    refusal: { ...refusalOf(status, (name) => headerOf(headers, name), textIn(answer)), headers },
+    refusal: { ...refusal, text: withoutSent(refusal.body, sent), headers },
   })
 }
 

@@ -200,6 +200,7 @@ export class Origin {
         const proven = proof === undefined ? headers : { ...headers, dpop: proof }
         const sent = authorization === undefined ? proven : { ...proven, [header]: authorization }
         answer = await this.#askOnce(request, path, sent, reader)
+        if (answer.status >= 400) answer.sent = sent as Record<string, string>
         const nonce = proof === undefined ? undefined : headerOf(answer.headers, 'dpop-nonce')
         if (nonce !== undefined && answer.status < 400) account?.nonce?.(nonce)
         if (!account || answer.status < 400 || retries === MAX_RETRIES) break
