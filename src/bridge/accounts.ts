@@ -1,5 +1,13 @@
 /** Creates the accounts of a configured server, if the bridge signs in to it. */
-import { type Callers, isOnBehalf, isStdio, type ServerSettings, type Settings, signInOf } from '../config/settings.js'
+import {
+  addressesOf,
+  type Callers,
+  isOnBehalf,
+  isStdio,
+  type ServerSettings,
+  type Settings,
+  signInOf,
+} from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
 import { ipv4Addresses } from '../net/connect.js'
 import { Accounts, type AccountsOptions } from '../oauth/client/accounts.js'
@@ -22,7 +30,7 @@ export function accountsOf(
 ): Accounts | undefined {
   const settings = signIn && signInOf(own, all)
   if (!settings || isStdio(own)) return undefined
-  const { url } = httpEndpoint(own.url)
+  const { url } = httpEndpoint(addressesOf(own)[0])
   const { account, ...client } = settings
   const allow = all.oauth.allow
   const isOnPage = all.page === true && account === 'principal' && client.grant === 'code'

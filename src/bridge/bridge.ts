@@ -23,7 +23,7 @@ import type { AuditLines } from '../telemetry/audit-lines.js'
 import { startAudit } from '../telemetry/audit-log.js'
 import { pause } from '../time/pause.js'
 import type { Verdict } from '../upstream/era/verdict.js'
-import type { Server } from '../upstream/server.js'
+import type { UpstreamServer } from '../upstream/server.js'
 import { type BridgeContext, observerOf } from './context.js'
 import { Descriptors } from './descriptors.js'
 import type { GroupMount } from './group-mount.js'
@@ -36,7 +36,7 @@ import type { Mount } from './mount.js'
 import { NextMounts } from './next-mounts.js'
 import type { Served } from './served.js'
 import type { Shared } from './shared.js'
-import { certificatesOf, gaugesOf, processNow, readinessOf, serversNow, statusOf } from './status.js'
+import { addressesInUse, certificatesOf, gaugesOf, processNow, readinessOf, serversNow, statusOf } from './status.js'
 
 /**
  * Called with the result of a server's warm-up: its verdict, or a Fault; undefined if that needs the credential of a
@@ -172,7 +172,7 @@ export class Bridge {
   }
 
   /** The server of the first mount, for commands that have only one. */
-  get server(): Server {
+  get server(): UpstreamServer {
     const [mount] = this.mounts.values()
     return (mount as Mount).server
   }
@@ -375,6 +375,7 @@ export class Bridge {
       redisUp: this.#replicas?.isUp,
       redisMayEvict: this.#replicas?.mayEvict,
       issuers: this.#http.issuers,
+      addresses: addressesInUse(this.mounts),
       certificates: certificatesOf(this.mounts, [this.#http.certificate, this.#replicas?.certificate]),
     }
   }

@@ -28,7 +28,7 @@ import type { Era } from '../protocol/eras.js'
 import { ROOTS_CHANGED } from '../protocol/methods.js'
 import type { OverHttp, Upstream } from '../protocol/upstream.js'
 import { adviceOn, whyInLine } from '../upstream/advice.js'
-import type { Server } from '../upstream/server.js'
+import type { AddressHealth, UpstreamServer } from '../upstream/server.js'
 import { ClientSide, type Pipe } from './client-side.js'
 import { type BridgeContext, logOf, observerOf } from './context.js'
 import type { HidingServer } from './hidden.js'
@@ -69,6 +69,8 @@ export interface Health {
   why?: string | undefined
   /** What the operator can do about a server that is down. */
   next?: string
+  /** Each of its addresses, if it has several. */
+  addresses?: readonly AddressHealth[]
 }
 
 /** Milliseconds for which the self-description of a server is cached. */
@@ -81,7 +83,7 @@ const LEARN_AGAIN = 10_000
 /** A served server. */
 export class Mount implements Served {
   readonly name: string
-  readonly server: Server
+  readonly server: UpstreamServer
   /** The server behind all policies. */
   readonly upstream: Upstream
   /** The accounts at the server, if the bridge signs in to it. */
@@ -256,11 +258,11 @@ export class Mount implements Served {
       ...(scoped && {
         withholds: withheldBy(this.#behind, ...(chosen ? [chosen] : []), scoped.policy, listed.policy),
       }),
-      legacyRoute: async (sender) => {
+      legacyRoute: async (sender, address) => {
         if (translates || lackedBy(sender, forwarded)) return 'translate'
         return signIn
-          ? signIn.legacyRoute(sender, () => this.server.legacyRoute(sender))
-          : this.server.legacyRoute(sender)
+          ? signIn.legacyRoute(sender, () => this.server.legacyRoute(sender, address))
+          : this.server.legacyRoute(sender, address)
       },
       connected: (principal, client, maySleep) =>
         this.server.connected(principal, (client && quarantine?.asking(client)) ?? client, maySleep),
@@ -328,6 +330,11 @@ export class Mount implements Served {
 
   /** What `/readyz` reports about the server. */
   get health(): Health {
+    const { addresses } = this.server
+    return { ...this.#health, ...(addresses && { addresses }) }
+  }
+
+  get #health(): Health {
     const { verdict, down, met } = this.server
     if (down) {
       const { next } = adviceOn(down, this.accounts?.loginName)

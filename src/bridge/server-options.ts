@@ -4,6 +4,7 @@
  */
 
 import {
+  addressesOf,
   type Callers,
   forwardedTo,
   hasSeveral,
@@ -14,6 +15,7 @@ import {
 } from '../config/settings.js'
 import { withoutCredentials } from '../credentials/credentials.js'
 import type { SealKey } from '../crypto/seal.js'
+import { lookupOf } from '../net/connect.js'
 import type { PemFiles } from '../net/pem-files.js'
 import { proxiesOf } from '../net/proxy.js'
 import { reachOf } from '../net/server-connect.js'
@@ -27,6 +29,7 @@ import { StdioTransport } from '../upstream/transport/stdio/stdio.js'
 import { type BridgeContext, observerOf } from './context.js'
 import type { MountSettings } from './mount-settings.js'
 import { programStart } from './program-start.js'
+import type { OneAddress } from './several.js'
 import type { Shared } from './shared.js'
 
 /** Milliseconds for the answer to the era probe, by default. */
@@ -49,6 +52,11 @@ export interface Reaching {
   accounts?: AccountsByPrincipal | undefined
   pem?: PemFiles | undefined
   claimed?: ServerOptions['claimed']
+  /** One of several addresses; by default the first one. `shown` is what people see in its place. */
+  address?: OneAddress | undefined
+  shown?: string | undefined
+  /** What concerns all addresses. */
+  several?: Pick<ServerOptions, 'isOneOfSeveral' | 'reached'> | undefined
 }
 
 /** Settings of bounds and times. */
@@ -105,7 +113,7 @@ export function serverOptions(
     replicas,
     isShared = false,
   }: Pick<Shared, 'memory' | 'keys' | 'replicas'> & Partial<Pick<Shared, 'isShared'>>,
-  { connect, accounts, pem, claimed }: Reaching = {},
+  { connect, accounts, pem, claimed, address, shown, several }: Reaching = {},
 ): ServerOptions {
   const { limits, auth } = all
   const { log, version, env } = context
@@ -114,6 +122,7 @@ export function serverOptions(
   const bounds = serverBounds(settings, all, { kind: serve && 'in-process', keys })
   const common = {
     ...bounds,
+    ...several,
     name,
     era: settings.era,
     claimed,
@@ -128,7 +137,7 @@ export function serverOptions(
     roots: settings.roots,
     ping: isStdio(settings) ? undefined : settings.ping,
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
-    log: log.child({ server: name }),
+    log: log.child({ server: name, ...(address && { address: address.name }) }),
     observe,
     recorder: context.recorder?.serverOf(name),
     memory,
@@ -152,7 +161,7 @@ export function serverOptions(
     return { ...common, transport }
   }
   const headers = Object.fromEntries(Object.entries(settings.headers).map(([key, value]) => [key.toLowerCase(), value]))
-  const url = new URL(settings.url)
+  const url = address?.url ?? new URL(addressesOf(settings)[0])
   const way = connect
     ? { connect }
     : reachOf(url, {
@@ -160,10 +169,12 @@ export function serverOptions(
         pem: pem && (() => pem.current),
         socketPath: settings.socket,
         ipv4: settings.ipv4,
+        lookup: address?.ip === undefined ? undefined : lookupOf([address.ip]),
       })
-  const target = settings.socket === undefined ? undefined : `unix:${settings.socket}:${url.pathname}`
+  const socket = settings.socket === undefined ? undefined : `unix:${settings.socket}:${url.pathname}`
+  const target = socket ?? address?.name ?? shown
   const { answerBytes: bodyLimit, streamBytes: streamLimit } = limits
-  const reach = { url, target, headers, ...way, bodyLimit, streamLimit, memory, isShared }
+  const reach = { url, target, headers, ...way, bodyLimit, streamLimit, memory, isShared, address: address?.name }
   const sse = new SseTransport(reach)
   if (kindOf(settings) === 'sse') return { ...common, transport: sse }
   return {

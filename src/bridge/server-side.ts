@@ -4,16 +4,17 @@
  */
 import type { PemFiles } from '../net/pem-files.js'
 import type { Accounts } from '../oauth/client/accounts.js'
-import { Server } from '../upstream/server.js'
+import { Server, type UpstreamServer } from '../upstream/server.js'
 import { accountsOf } from './accounts.js'
 import { pemOfServer } from './certificates.js'
 import type { BridgeContext } from './context.js'
 import type { MountSettings } from './mount-settings.js'
-import { serverBounds, serverOptions } from './server-options.js'
+import { serverAt } from './server-at.js'
+import { type Reaching, serverBounds, serverOptions } from './server-options.js'
 import type { Shared } from './shared.js'
 
 export class ServerSide {
-  readonly server: Server
+  readonly server: UpstreamServer
   /** The accounts at the server, if the bridge signs in to it. */
   readonly accounts: Accounts | undefined
   /** The configured certificates, if there are any. */
@@ -34,7 +35,9 @@ export class ServerSide {
       : accountsOf(name, own, settings, { ...context, ...shared }, () => this.server.verdict?.era === 'modern')
     this.pem = pemOfServer(name, own, context.log.child({ server: name }))
     const reach = { connect: trust?.connect, accounts: this.accounts, pem: this.pem, claimed: trust?.claimed }
-    this.server = new Server(serverOptions(name, own, settings, context, shared, reach))
+    const optionsAt = (more: Reaching) => serverOptions(name, own, settings, context, shared, { ...reach, ...more })
+    // What nobody has configured has one address, which the guard checks.
+    this.server = trust || this.#inProcess ? new Server(optionsAt({})) : serverAt(own, context, optionsAt)
   }
 
   /** Applies changed bounds and times. */

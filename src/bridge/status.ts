@@ -1,7 +1,7 @@
 /** What operators see of a bridge: whether it is ready, its servers, and the usage of its bounds. */
 
 import type { BridgeStatus, ProcessNow, Readiness } from '../ports/bridge-status.js'
-import type { Certificate, Gauge, IssuerState } from '../ports/events.js'
+import type { AddressInUse, Certificate, Gauge, IssuerState } from '../ports/events.js'
 import type { ServerStatus } from '../ports/server-status.js'
 import { memoryOf } from '../upstream/transport/stdio/memory.js'
 import { runningPrograms } from '../upstream/transport/stdio/process-group.js'
@@ -109,6 +109,15 @@ export function certificatesOf(mounts: Mounts, own: readonly (Certificate | unde
     expiresAt === undefined ? undefined : { use: 'server' as const, server, expiresAt },
   )
   return [...own, ...ofServers].filter((one) => one !== undefined)
+}
+
+/** The addresses of servers that have several, without those that have left. */
+export function addressesInUse(mounts: Mounts): AddressInUse[] {
+  return [...mounts].flatMap(([server, mount]) =>
+    (mount.server.addresses ?? [])
+      .filter(({ leaves }) => !leaves)
+      .map(({ address, state, calls }) => ({ server, address, isUp: state !== 'down', calls })),
+  )
 }
 
 /** The usage of all bounds that can be read cheaply. `connections` are those of clients. */

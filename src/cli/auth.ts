@@ -104,7 +104,9 @@ export async function runAuthStatus(
   const { accounts, refusals } = await listAccounts(store, Date.now())
   const names = new Map(
     Object.entries(settings?.mcpServers ?? {}).flatMap(([name, entry]) =>
-      'url' in entry && entry.socket === undefined ? [[canonical(httpEndpoint(String(entry.url))), name]] : [],
+      typeof entry['url'] === 'string' && entry['socket'] === undefined
+        ? [[canonical(httpEndpoint(entry['url'])), name]]
+        : [],
     ),
   )
   const wanted = settings === undefined ? accounts : accounts.filter(({ endpoint }) => names.has(endpoint))

@@ -7,7 +7,7 @@ import { Fault, needsSignIn } from '../fault/fault.js'
 import { createLog } from '../log/log.js'
 import { printable, printableLines } from '../texts/printable.js'
 import { type OperatorAdvice, whyInLine } from '../upstream/advice.js'
-import type { Server } from '../upstream/server.js'
+import type { UpstreamServer } from '../upstream/server.js'
 import { failureFields, failureLines } from './errors.js'
 import type { Program } from './program.js'
 import { signInFor, targetOf } from './sign-in.js'
@@ -143,7 +143,7 @@ interface Failed extends OperatorAdvice {
 }
 
 /** `login`: the command that signs in, if that is what the server requires. */
-function failed(fault: Fault, { server, login }: { server?: Server; login?: string | undefined } = {}): Failed {
+function failed(fault: Fault, { server, login }: { server?: UpstreamServer; login?: string | undefined } = {}): Failed {
   const { message } = fault
   if (login !== undefined) return { error: `${message}: ${login}`, next: login, lines: [] }
   const target = server === undefined || server.isProgram ? undefined : server.target

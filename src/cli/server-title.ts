@@ -1,6 +1,6 @@
 /** A short name for the server of a command line: for people who choose among several bridges. */
 import { basename } from 'node:path'
-import { isStdio } from '../config/kinds.js'
+import { addressesOf, isStdio } from '../config/kinds.js'
 import type { Settings } from '../config/settings.js'
 
 /** Parts of a path that say nothing. */
@@ -15,7 +15,7 @@ const TITLE = 60
 export function titleOf({ mcpServers }: Pick<Settings, 'mcpServers'>): string | undefined {
   const [[name, server] = ['', undefined], ...more] = Object.entries(mcpServers)
   if (!server || more.length > 0 || !USUAL.test(name)) return undefined
-  if (!isStdio(server)) return new URL(server.url).host.slice(0, TITLE)
+  if (!isStdio(server)) return new URL(addressesOf(server)[0]).host.slice(0, TITLE)
   const { command, args } = server
   const first = args.find((word) => !word.startsWith('-') && !word.includes('='))
   const parts = (first ?? command).split(/[\\/]/).filter(Boolean)

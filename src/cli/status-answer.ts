@@ -10,6 +10,16 @@ const MAX_STATUS_ANSWER = 8 * 1024 * 1024
 
 const text = z.string().optional()
 const count = z.number().optional()
+const address = z.looseObject({
+  address: z.string(),
+  state: z.string(),
+  era: text,
+  revision: text,
+  why: text,
+  sessions: count,
+  calls: count,
+  leaves: z.boolean().optional(),
+})
 const server = z.looseObject({
   state: z.string(),
   era: text,
@@ -20,6 +30,7 @@ const server = z.looseObject({
   calls: count,
   programs: count,
   memory: count,
+  addresses: z.array(address).optional(),
   lastError: z.object({ at: z.string(), why: z.string() }).optional(),
 })
 const group = z.looseObject({
@@ -47,6 +58,7 @@ const reported = z.looseObject({
 })
 
 export type Reported = z.infer<typeof reported>
+export type ReportedAddress = z.infer<typeof address>
 
 /** A bridge that was asked: what it reports, or why it does not, and what to do. */
 export interface AskedBridge {

@@ -1,7 +1,7 @@
 /** The state of a bridge in words, for `mcp-bridge status`: a line about the bridge, and a table of its servers and groups. */
 import { mebibytes } from '../texts/mebibytes.js'
 import { printable } from '../texts/printable.js'
-import type { AskedBridge, Reported } from './status-answer.js'
+import type { AskedBridge, Reported, ReportedAddress } from './status-answer.js'
 
 /** Most characters of a name, and of a reason. */
 const NAME = 60
@@ -53,7 +53,10 @@ function aboutServers({ servers = {}, groups = {} }: Reported, now: number): str
       number(of.programs),
       of.memory === undefined ? NONE : mebibytes(of.memory),
     ] satisfies Row,
-    notes: state === 'down' ? [why, next] : [lastErrorIn(of.lastError, now)],
+    notes: [
+      ...(of.addresses ?? []).map(addressInWords),
+      ...(state === 'down' ? [why, next] : [lastErrorIn(of.lastError, now)]),
+    ],
   }))
   const ofGroups = Object.entries(groups).map(([name, { state, sessions, calls, missing = {} }]) => ({
     row: [
@@ -82,6 +85,21 @@ function aboutServers({ servers = {}, groups = {} }: Reported, now: number): str
       ...notes.flatMap((note) => (note === undefined ? [] : [`    ${printable(note, REASON)}`])),
     ]),
   ]
+}
+
+/** One of several addresses of a server. */
+function addressInWords({
+  address,
+  state,
+  era,
+  revision,
+  why,
+  sessions = 0,
+  calls = 0,
+  leaves,
+}: ReportedAddress): string {
+  const what = leaves ? 'has left, and goes on with what it has' : [state, era, revision].filter(Boolean).join(' ')
+  return `${address}: ${what}, ${sessions} sessions, ${calls} calls${state === 'down' && why !== undefined ? `: ${why}` : ''}`
 }
 
 /** What the bridge depends on, besides its servers. */

@@ -4,7 +4,7 @@ import { parseUrl } from '../texts/parse-url.js'
 import type { Listen } from './addresses.js'
 import { isApprovedAtPage, mayHavePage } from './derived.js'
 import type { Issue } from './error.js'
-import { isStdio } from './kinds.js'
+import { addressesOf, isStdio } from './kinds.js'
 import type { Settings } from './schema/schema.js'
 import type { ServerSettings } from './schema/server.js'
 
@@ -33,11 +33,11 @@ export function chosen(name: string, own: ServerSettings): Issue[] {
 function bypasses(path: string, own: ServerSettings): Issue[] {
   const isRestricted = own.tools || own.prompts || own.resources || own.events || Object.keys(own.scopes).length > 0
   if (isStdio(own) || !isRestricted) return []
-  const url = parseUrl(own.url)
-  if (!url) return []
-  const endpoint = plain(url.pathname)
+  const endpoints = addressesOf(own).flatMap((address) => plain(parseUrl(address)?.pathname ?? '/'))
   const covers = (pattern: string) =>
-    pattern.endsWith('/*') ? isBelow(endpoint, plain(pattern.slice(0, -1))) : plain(pattern) === endpoint
+    endpoints.some((endpoint) =>
+      pattern.endsWith('/*') ? isBelow(endpoint, plain(pattern.slice(0, -1))) : plain(pattern) === endpoint,
+    )
   return own.paths.filter(covers).map((pattern) => ({
     path: `${path}.paths`,
     message: `${pattern} includes the endpoint of the server, so clients could bypass "tools", "prompts", "resources", "events" and "scopes"`,

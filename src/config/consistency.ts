@@ -8,7 +8,7 @@ import { isLocal } from './derived.js'
 import type { Issue } from './error.js'
 import { forwarding } from './forwarding.js'
 import { groupIssues, groupsOf } from './groups.js'
-import { isStdio } from './kinds.js'
+import { addressesOf, isStdio } from './kinds.js'
 import { ownKeys } from './own-keys.js'
 import { databaseOf, sameAccess } from './redis-address.js'
 import type { Settings } from './schema/schema.js'
@@ -34,6 +34,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
   [['auth', 'publicUrl', 'listen'], ofEach(ownKeys)],
   [[], ofEach(certificates)],
   [[], ofEach(sharing)],
+  [[], ofEach(several)],
   [[], ofEach(chosen)],
   [['auth', 'publicUrl', 'listen'], ofEach(approving)],
   [['auth', 'allowUnauthenticated', 'listen'], exposure],
@@ -160,7 +161,31 @@ function sharing(name: string, { process, session }: ServerSettings): Issue[] {
 function certificates(name: string, own: ServerSettings): Issue[] {
   if (isStdio(own)) return []
   const plain = 'is for https:// addresses, but this server has an http:// address'
-  return pemIssues(`mcpServers.${name}`, own, own.url.startsWith('http:') ? plain : undefined)
+  return pemIssues(
+    `mcpServers.${name}`,
+    own,
+    addressesOf(own).every((url) => url.startsWith('http:')) ? plain : undefined,
+  )
+}
+
+/** Addresses that are named twice, and options of servers with one address. */
+function several(name: string, own: ServerSettings): Issue[] {
+  if (isStdio(own)) return []
+  const urls = addressesOf(own)
+  const path = `mcpServers.${name}`
+  const places = urls.map((url) => url.replace(/[?#].*$/s, '').replace(/\/$/, ''))
+  const again = places.findIndex((one, at) => places.indexOf(one) !== at)
+  if (again >= 0) return [{ path: `${path}.url.${again}`, message: 'is in the list already' }]
+  const single = [
+    ...(own.socket === undefined ? [] : ['socket']),
+    ...(own.paths.length === 0 ? [] : ['paths']),
+    ...(own.oauth ? ['oauth'] : []),
+  ]
+  const issues = single.map((option) => ({
+    path: `${path}.${option}`,
+    message: 'is for servers with one address in "url". A name that leads to several can have "resolve": "all"',
+  }))
+  return urls.length === 1 ? [] : issues
 }
 
 /** An inspector that other machines can reach needs configured tokens: one to look, and another one to call servers. */

@@ -81,6 +81,7 @@ export const PROGRAM_OPTIONS: readonly string[] = [
 export const ADDRESS_OPTIONS: readonly string[] = [
   'type',
   'url',
+  'resolve',
   'socket',
   'headers',
   'forward',
@@ -201,6 +202,7 @@ export const defaultsOfProgram = (): Omit<StdioSettings, 'command'> => ({
 
 /** Of a server at an address. */
 export const defaultsOfAddress = (): Omit<HttpSettings, 'url'> => ({
+  resolve: 'one',
   headers: {},
   forward: {},
   ipv4: false,

@@ -4,7 +4,7 @@ import { withoutBrackets } from '../texts/parse-url.js'
 import { isLoopback, type Listen, parseListen } from './addresses.js'
 import { defaultsOfSignIn } from './defaults.js'
 import { forwardedTo } from './forwarding.js'
-import { isStdio } from './kinds.js'
+import { addressesOf, isStdio } from './kinds.js'
 import type { Settings } from './schema/schema.js'
 import type { HttpSettings, ServerSettings } from './schema/server.js'
 import type { OAuthSettings } from './schema/sign-in.js'
@@ -21,8 +21,15 @@ type SignInSettings = Omit<OAuthSettings, 'account'> & {
  */
 export function signInOf(own: ServerSettings, settings: Callers): SignInSettings | undefined {
   if (!isStdio(own) && own.account) return { ...defaultsOfSignIn(), account: 'principal', apiKey: own.account }
-  // Tokens belong to an address, and a socket has none.
-  if (isStdio(own) || own.socket !== undefined || own.oauth === false || settings.auth?.passthrough) return undefined
+  // Tokens belong to an address. A socket has none, and a list has several.
+  if (
+    isStdio(own) ||
+    own.socket !== undefined ||
+    addressesOf(own).length > 1 ||
+    own.oauth === false ||
+    settings.auth?.passthrough
+  )
+    return undefined
   if (Object.keys(own.headers).some((name) => name.toLowerCase() === 'authorization')) return undefined
   // Callers bring their own credentials, as far as nothing else is configured.
   if (own.oauth === undefined && forwardedTo(own).length > 0) return undefined

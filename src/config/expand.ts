@@ -37,7 +37,7 @@ export function escaped(text: string): string {
 
 /** Paths of addresses. */
 const ADDRESS =
-  /\.(?:url|issuer|authorizationServer|successUrl)$|\.oauth\.endpoints\.\w+$|^redis\.(?:sentinels|cluster)\.\d+$|^replicas\.address$|^(?:publicUrl|listen|admin)$|^allowedOrigins\.\d+$/
+  /\.(?:url|issuer|authorizationServer|successUrl)$|\.url\.\d+$|\.oauth\.endpoints\.\w+$|^redis\.(?:sentinels|cluster)\.\d+$|^replicas\.address$|^(?:publicUrl|listen|admin)$|^allowedOrigins\.\d+$/
 /** What stands before a host in an address, and what may follow. */
 const BEFORE_HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#]*@)?$/i
 const AFTER_HOST = /^(?:$|[:/?#])/

@@ -3,6 +3,7 @@ import { aboutAt } from './reference.js'
 
 /** Example values, by the end of the option's path. They never repeat the actual value, which may be secret. */
 const EXAMPLES: readonly (readonly [path: RegExp, example: string])[] = [
+  [/^mcpServers\.[^.]+\.url$/, '["http://10.0.0.5/mcp", "http://10.0.0.6/mcp"]'],
   [/^mcpServers\.[^.]+\.args$/, '["-y", "some-server"]'],
   [/^mcpServers\.[^.]+\.env$/, '{ "NAME": "value" }'],
   [/^mcpServers\.[^.]+\.headers$/, '{ "Name": "value" }'],

@@ -12,6 +12,11 @@ export function transportOf({ type }: HttpSettings): 'stdio' | 'http' | 'sse' | 
   return type === undefined ? undefined : TRANSPORTS[type]
 }
 
+/** The addresses of a server. */
+export function addressesOf({ url }: Pick<HttpSettings, 'url'>): readonly [string, ...string[]] {
+  return (typeof url === 'string' ? [url] : url) as [string, ...string[]]
+}
+
 /** The known keys of an entry of this kind. */
 export function knownKeys(entry: object): readonly string[] {
   return 'command' in entry ? PROGRAM_OPTIONS : ADDRESS_OPTIONS

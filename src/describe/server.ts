@@ -15,7 +15,7 @@ import { EMPTY, edit, type Payload, raw, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import { HangUp } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
-import type { Server } from '../upstream/server.js'
+import type { AddressHealth, UpstreamServer } from '../upstream/server.js'
 
 /** What was learned about a server. */
 export interface ServerDescription {
@@ -35,6 +35,8 @@ export interface ServerDescription {
   toolsError?: string
   /** What the configuration leaves of the server for clients, if it chooses. */
   left?: Left[]
+  /** The state of each of its addresses, if it has several. */
+  addresses?: readonly AddressHealth[]
   /** What portable schemas make of its tools, if clients get these. */
   simplified?: Simplified[]
   /** The tools that a person has to approve before each call, by their names at the server. */
@@ -65,7 +67,7 @@ export interface DescribeOptions {
 
 /** Asks a server for what describes it. Rejects with a Fault. */
 export async function describeServer(
-  server: Server,
+  server: UpstreamServer,
   { seen: given = () => {}, tools = 'required', choice: own = {}, name = '' }: DescribeOptions = {},
 ): Promise<ServerDescription> {
   const choice: ServerChoice & { schemas?: unknown } = { ...own, tools: choosing(own.tools) }
@@ -81,6 +83,9 @@ export async function describeServer(
   const { result: discovered, server: named } = await ask(server, 'server/discover', EMPTY)
   const { verdict } = server
   if (!verdict) throw new Fault('internal', 'The server answered, but its era is unknown')
+  // The answer is that of one of them.
+  if (server.addresses) await server.warmUp().catch(() => {})
+  const { addresses } = server
   const capabilities = (value(discovered, 'capabilities') ?? {}) as Record<string, unknown>
   return {
     era: verdict.era,
@@ -95,6 +100,7 @@ export async function describeServer(
       : { tools: [] }),
     ...(choice.schemas !== undefined && { simplified }),
     ...(asked && { approve: approved }),
+    ...(addresses && { addresses }),
     ...((choice.tools ?? choice.prompts ?? choice.resources) && {
       left: await leftOf(choice, (method, option) => (option in capabilities ? all(pages(server, method)) : [])),
     }),
@@ -113,7 +119,7 @@ export interface Identity {
 
 /** Asks a server or group what it is, and what it has. Rejects with a Fault. */
 export async function discovered(
-  server: Pick<Server, 'handle'>,
+  server: Pick<UpstreamServer, 'handle'>,
 ): Promise<{ server: Identity; capabilities: Record<string, unknown> }> {
   const { result, server: named } = await ask(server, 'server/discover', EMPTY)
   const said = named === undefined ? {} : (JSON.parse(named) as Record<string, unknown>)
@@ -137,7 +143,7 @@ function shownTool(listed: unknown): ServerDescription['tools'][number] {
 }
 
 async function listTools(
-  server: Server,
+  server: UpstreamServer,
   seen: (page: Payload) => void,
   needed: 'required' | 'attempted',
   shown: (page: Payload) => Payload,
@@ -161,7 +167,7 @@ async function listTools(
 }
 
 /** The pages of a list, as far as they are read. Rejects with a Fault. */
-export async function* pages(server: Pick<Server, 'handle'>, method: string): AsyncGenerator<Payload> {
+export async function* pages(server: Pick<UpstreamServer, 'handle'>, method: string): AsyncGenerator<Payload> {
   let cursor: string | undefined
   let bytes = 0
   for (let page = 0; page < MAX_PAGES && bytes < MAX_LIST_BYTES; page++) {
@@ -176,7 +182,7 @@ export async function* pages(server: Pick<Server, 'handle'>, method: string): As
 
 /** Asks a server or a group, as a client of the newest revision without capabilities. Rejects with a Fault. */
 async function ask(
-  { handle }: Pick<Server, 'handle'>,
+  { handle }: Pick<UpstreamServer, 'handle'>,
   method: string,
   params: Payload,
   within?: number,
@@ -239,6 +245,7 @@ export function serverInWords(
     simplified = [],
     approve,
     instructions,
+    addresses = [],
   }: ServerDescription,
 ): string {
   const names = { stdio: 'stdio', http: 'Streamable HTTP', sse: 'HTTP+SSE' }
@@ -250,6 +257,10 @@ export function serverInWords(
     `  calls itself ${[server?.title ?? server?.name ?? 'nothing', server?.version].filter(Boolean).join(' ')}`,
     `  offers     ${Object.keys(capabilities).join(', ') || 'nothing'}`,
     ...(instructions === undefined ? [] : [`  says       ${oneLine(instructions, 100)}`]),
+    ...addresses.map(({ address, state, era, revision, why }) => {
+      const said = state === 'down' && why !== undefined ? `: ${oneLine(why, 300)}` : ''
+      return `  address    ${address} ${[state, era, revision].filter(Boolean).join(' ')}${said}`
+    }),
   ]
   if (tools.length > 0) lines.push(`  tools      ${tools.length}`)
   const many = manyTokens(toolBytes)

@@ -150,8 +150,10 @@ export interface ProgramEntry extends ServerOptions {
 export interface AddressEntry extends ServerOptions {
   /** Transport: Streamable HTTP (http and its synonyms) or HTTP+SSE (sse). Default: Streamable HTTP, then HTTP+SSE if the server does not support it. */
   type?: 'http' | 'streamable-http' | 'streamableHttp' | 'streamable_http' | 'stream' | 'sse'
-  /** Address of the server. */
-  url: string
+  /** Address of the server, or a list of the addresses of its replicas. */
+  url: string | readonly string[]
+  /** What the host name in "url" stands for: one server (one), or replicas of it at all IP addresses that it resolves to, which the bridge looks up every 5 s (all). Without effect through a proxy. */
+  resolve?: 'one' | 'all'
   /** Unix socket of the server. The bridge connects to it instead of the host and port of "url", and never signs in. */
   socket?: string
   /** Headers of every request to the server. */

@@ -30,6 +30,12 @@ export const LOG_EVENTS = {
   server_unavailable:
     'A server does not answer. Logged at the same times as `server_ready`. As the last line: the only server is a program that cannot be started.',
   server_gone: 'A server exited or closed the connection.',
+  address_left: 'One of several addresses of a server could not be reached, or was busy. Another one gets the call.',
+  address_rests:
+    'One of several addresses of a server has failed three times in a row. It gets one call from time to time.',
+  address_works: 'An address that has rested works again.',
+  addresses_changed: 'The name of a server leads to other IP addresses. Those that have left get nothing new.',
+  addresses_unknown: 'The addresses of a server cannot be looked up. The known ones stay.',
   server_stderr: 'A server wrote a line to stderr.',
   server_close_failed: 'A server that is no longer configured could not be shut down.',
   server_not_published: 'A server did not describe itself, so it is not in the manifest that `publish` serves.',

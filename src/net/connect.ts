@@ -151,7 +151,7 @@ export interface Route {
  */
 export async function routeTo(
   { host, port, secure }: Target,
-  { guard, resolve = system, proxyOf }: Pick<ConnectOptions, 'guard' | 'resolve' | 'proxyOf'>,
+  { guard, resolve = systemAddresses, proxyOf }: Pick<ConnectOptions, 'guard' | 'resolve' | 'proxyOf'>,
 ): Promise<Route> {
   guard.checkName(host)
   const proxy = secure ? proxyOf?.({ protocol: 'https:', hostname: host, port: String(port) }) : undefined
@@ -169,7 +169,8 @@ export async function ipv4Addresses(host: string): Promise<readonly string[]> {
   return found.map(({ address }) => address)
 }
 
-async function system(host: string): Promise<readonly string[]> {
+/** All addresses of a host, as the system's resolver orders them. */
+export async function systemAddresses(host: string): Promise<readonly string[]> {
   const found = await lookup(host, { all: true, verbatim: true })
   return found.map(({ address }) => address)
 }
@@ -196,13 +197,17 @@ async function lookUpForProxy(
 
 /** `connect` must not resolve the name again, so its look-up returns the checked addresses. */
 function dialOne(addresses: readonly string[], port: number): Socket {
+  return connect({ host: 'checked.invalid', port, lookup: lookupOf(addresses), ...ONE_AFTER_THE_OTHER })
+}
+
+/** Finds these addresses for every host. */
+export function lookupOf(addresses: readonly string[]): LookupFunction {
   const answers = addresses.map((address) => ({ address, family: isIP(address) }))
-  const lookup: LookupFunction = (_host, { all }, done) => {
+  return (_host, { all }, done) => {
     const [first] = answers as [{ address: string; family: number }]
     if (all) done(null, answers)
     else done(null, first.address, first.family)
   }
-  return connect({ host: 'checked.invalid', port, lookup, ...ONE_AFTER_THE_OTHER })
 }
 
 function connected(socket: Socket, { host }: Target): Promise<void> {

@@ -1,6 +1,6 @@
 /** Connections to configured servers: through proxies, and with certificates of their own. The guard does not apply, because a person has named the address. */
 
-import type { Socket } from 'node:net'
+import type { LookupFunction, Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import type { buildConnector } from 'undici'
 import { connectorOf, targetOf } from './connect.js'
@@ -19,6 +19,8 @@ export interface ReachOptions {
   timeout?: number | undefined
   /** Connect over IPv4 only. A proxy chooses by itself. */
   ipv4?: boolean | undefined
+  /** Resolves the host, without a proxy; by default with the system's resolver. */
+  lookup?: LookupFunction | undefined
 }
 
 /** How the connections to a server are made. */
@@ -44,10 +46,11 @@ interface Via {
  * How a server is reached: over TLS through a tunnel. Without TLS the proxy gets the requests themselves, because most
  * proxies open tunnels only to port 443.
  */
-export function reachOf(url: URL, { proxyOf, pem, socketPath, timeout, ipv4 }: ReachOptions): ServerReach {
+export function reachOf(url: URL, { proxyOf, pem, socketPath, timeout, ipv4, lookup }: ReachOptions): ServerReach {
   if (socketPath !== undefined) return { connect: serverConnector({ socketPath, pem, timeout }) }
   const proxy = proxyOf(url)
-  if (!proxy) return { connect: serverConnector({ pem, timeout: timeout ?? DIRECT, ipv4 }) }
+  const tls = lookup && { lookup }
+  if (!proxy) return { connect: serverConnector({ pem, timeout: timeout ?? DIRECT, ipv4, ...(tls && { tls }) }) }
   if (url.protocol === 'https:') return { connect: serverConnector({ proxy, pem, timeout }) }
   const { origin, authorization } = proxy
   return {

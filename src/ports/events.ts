@@ -99,6 +99,16 @@ export interface Conditions {
   redisMayEvict?: boolean | undefined
   certificates?: Iterable<Certificate>
   issuers?: Iterable<IssuerState>
+  addresses?: Iterable<AddressInUse>
+}
+
+/** One of several addresses of a server. */
+export interface AddressInUse {
+  server: string
+  address: string
+  isUp: boolean
+  /** Calls that it is answering. */
+  calls: number
 }
 
 /** Whether the keys of an identity provider can be had. */

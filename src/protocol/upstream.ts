@@ -39,8 +39,8 @@ export interface Upstream {
    * would be refused for that reason.
    */
   withholds?(call: Call): Promise<boolean>
-  /** How to serve a legacy client. Rejects with a Fault. */
-  legacyRoute(sender: Sender): Promise<LegacyRoute>
+  /** How to serve a legacy client; with an address, one whose session is there. Rejects with a Fault. */
+  legacyRoute(sender: Sender, address?: string): Promise<LegacyRoute>
   /**
    * Counts a connected client of this principal until the returned function is called. Its programs keep running
    * meanwhile, unless they may sleep when they are idle, and servers may ask `client` beside its calls.
@@ -164,6 +164,8 @@ export interface ServerSession {
   path?: string | undefined
   /** `SessionCookies.text` */
   cookies?: string | undefined
+  /** Which address of the server has it, if there are several. */
+  address?: string | undefined
 }
 
 /** A session of a client over HTTP, for another replica. */

@@ -94,6 +94,7 @@ export class Metrics {
   readonly #redisMayEvict: Level
   readonly #issuerUp: Level
   readonly #expiry: Level
+  readonly #address: { up: Level; calls: Level }
 
   /** `tools`: most tools per server with their own value in the label `tool`; 0 for no such label. */
   constructor({ version, tools = 0 }: { version: string; tools?: number }) {
@@ -134,6 +135,10 @@ export class Metrics {
       'When a certificate of the bridge expires.',
       'use server',
     )
+    this.#address = {
+      up: level('address_up', 'Whether an address of a server with several is used.', 'server address'),
+      calls: level('address_calls', 'Calls that an address of a server with several is answering.', 'server address'),
+    }
     level('build_info', 'The version of the bridge.', 'version').set({ version }, 1)
     collectDefaultMetrics({ register: this.#registry })
     for (const name of LEFT_OUT) this.#registry.removeSingleMetric(name)
@@ -152,7 +157,7 @@ export class Metrics {
   /** All metrics, with the current use of bounds and conditions, in the text format of Prometheus. */
   text(
     gauges: Iterable<Gauge>,
-    { redisUp, redisMayEvict, certificates = [], issuers = [] }: Conditions = {},
+    { redisUp, redisMayEvict, certificates = [], issuers = [], addresses = [] }: Conditions = {},
   ): Promise<string> {
     this.#counters.calls.reset()
     for (const { labels, calls } of this.#series.values()) this.#counters.calls.inc(labels, calls)
@@ -168,6 +173,13 @@ export class Metrics {
     this.#issuerUp.reset()
     for (const { issuer, state } of issuers)
       if (state !== 'unknown') this.#issuerUp.set({ issuer }, Number(state === 'up'))
+    this.#address.up.reset()
+    this.#address.calls.reset()
+    for (const { server, address, isUp, calls } of addresses) {
+      const labels = { server: this.#servers(server), address }
+      this.#address.up.set(labels, Number(isUp))
+      this.#address.calls.set(labels, calls)
+    }
     this.#expiry.reset()
     for (const { use, server = '', expiresAt } of certificates)
       this.#expiry.set({ use, server: server && this.#servers(server) }, expiresAt / 1000)

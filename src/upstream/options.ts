@@ -1,6 +1,7 @@
 /** The options of one upstream server: how it is reached, how callers share it, and its bounds. */
 
 import type { SealKey } from '../crypto/seal.js'
+import type { Fault } from '../fault/fault.js'
 import type { Memory } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
 import type { Observe } from '../ports/events.js'
@@ -71,6 +72,13 @@ export interface ServerOptions extends ServerBounds {
   /** Records all messages, for the inspector. */
   recorder?: ServerRecorder | undefined
   memory: Memory
+  /** Whether it is one of several addresses, so that another one gets calls while it fails. */
+  isOneOfSeveral?: boolean | undefined
+  /**
+   * Told what becomes of calls in sessions of clients: undefined when one is answered. Returns whether the address is of
+   * use: if it is not, the session ends.
+   */
+  reached?: ((fault: Fault | undefined) => boolean) | undefined
   /** The other replicas, if there are any. */
   replicas?: Pick<Replicas, 'id' | 'records' | 'tell' | 'hear'> | undefined
 }

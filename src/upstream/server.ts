@@ -15,6 +15,7 @@ import { SharedVerdicts } from './era/shared-verdicts.js'
 import { starting } from './era/starting.js'
 import type { Verdict } from './era/verdict.js'
 import { Contradiction, callFault } from './failure.js'
+import type { ClientRoutes } from './legacy/client-routes.js'
 import { LegacyHalf } from './legacy/half.js'
 import { ModernHalf } from './modern/half.js'
 import type { ServerBounds, ServerOptions } from './options.js'
@@ -25,6 +26,24 @@ import { HttpTransport } from './transport/http.js'
 
 /** Milliseconds between attempts to open a subscription with a program again. */
 const LISTEN_AGAIN = { first: 1_000, most: 30_000 }
+
+/** What a server is to the rest of the bridge, at one address or at several. */
+export type UpstreamServer = Pick<Server, Exclude<keyof Server, 'openSession'>>
+
+/** The state of one of several addresses. */
+export interface AddressHealth {
+  address: string
+  state: 'ready' | 'unknown' | 'down'
+  era?: string | undefined
+  revision?: string | undefined
+  /** Why it is down. */
+  why?: string | undefined
+  /** Calls that it is answering, and sessions with it. */
+  calls: number
+  sessions: number
+  /** It has left the name of the server. */
+  leaves?: boolean
+}
 
 export class Server implements Upstream {
   readonly #options: ServerOptions
@@ -40,7 +59,8 @@ export class Server implements Upstream {
   /** Signals of calls that have been moved to the other half once. */
   readonly #moved = new WeakSet<Signal>()
 
-  constructor(given: ServerOptions) {
+  /** `tasks`: whose tasks are whose, if other addresses of the server have them too. */
+  constructor(given: ServerOptions, tasks?: TaskOwners) {
     const options = { ...given }
     this.#options = options
     const { name, transport, fallback, replicas } = options
@@ -57,7 +77,7 @@ export class Server implements Upstream {
       shared: replicas && new SharedVerdicts({ records: replicas.records, server: name, transport, fallback }),
     })
     this.#capacity = new Capacity(options, this.#detection)
-    this.#tasks = new TaskOwners(options)
+    this.#tasks = tasks ?? new TaskOwners(options)
     this.#revision = new Revision(this.#tasks, options)
     const access = {
       detection: this.#detection,
@@ -94,6 +114,16 @@ export class Server implements Upstream {
   /** The last failure of the server, also if it has worked since; undefined if there was none. */
   get lastFailure(): ServerFailure | undefined {
     return this.#detection.lastFailure
+  }
+
+  /** The number of sessions with it, or of its processes. */
+  get sessions(): number {
+    return this.#capacity.occupancy.used
+  }
+
+  /** Its addresses, if it has several. */
+  get addresses(): readonly AddressHealth[] | undefined {
+    return undefined
   }
 
   /** The process ids of its running programs. */
@@ -221,8 +251,13 @@ export class Server implements Upstream {
     this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered')
   }
 
-  legacyRoute(sender: Sender): Promise<LegacyRoute> {
+  legacyRoute(sender: Sender, _address?: string): Promise<LegacyRoute> {
     return this.#legacy.routes.routeOf(sender)
+  }
+
+  /** Opens a session of a client that is given the next one when it is lost. Undefined if it has no sessions. Rejects with a Fault. */
+  openSession(...opening: Parameters<ClientRoutes['open']>): ReturnType<ClientRoutes['open']> {
+    return this.#legacy.routes.open(...opening)
   }
 
   connected(principal: string, client?: AskedClient, maySleep = false): () => void {

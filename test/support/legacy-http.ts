@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { answer, result } from '../fixtures/legacy.mjs'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { welcome } from '../fixtures/legacy-asking.mjs'
-import { listenUntilEnd } from './listen-until-end.js'
+import { listenUntilEnd, stopListening } from './listen-until-end.js'
 
 type Json = Record<string, unknown>
 
@@ -108,12 +108,8 @@ export class LegacyHttp {
   }
 
   /** Listens no more. Gives what has it listen again, at the same port. */
-  async stop(): Promise<() => Promise<void>> {
-    const { port } = this.#server.address() as AddressInfo
-    const closed = new Promise((resolve) => this.#server.close(resolve))
-    this.#server.closeAllConnections()
-    await closed
-    return () => new Promise((resolve) => this.#server.listen(port, '127.0.0.1', resolve))
+  stop(): Promise<() => Promise<void>> {
+    return stopListening(this.#server)
   }
 
   #take(request: IncomingMessage, response: ServerResponse): void {

@@ -7,7 +7,7 @@ import type { Test } from 'tap'
 import { createModernHttp } from '../fixtures/modern-http.mjs'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { touch } from '../fixtures/modern-subscriptions.mjs'
-import { listenUntilEnd } from './listen-until-end.js'
+import { listenUntilEnd, stopListening } from './listen-until-end.js'
 import { type ModernPlan, type Violation, withSchema } from './modern-plan.js'
 
 type Json = Record<string, unknown>
@@ -130,5 +130,10 @@ export class ModernHttp {
   /** Cuts every connection, as a server that is killed does. */
   cut(): void {
     this.#server.closeAllConnections()
+  }
+
+  /** Listens no more. Gives what has it listen again, at the same port. */
+  stop(): Promise<() => Promise<void>> {
+    return stopListening(this.#server)
   }
 }

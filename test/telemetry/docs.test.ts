@@ -65,6 +65,7 @@ async function families(): Promise<Family[]> {
       redisMayEvict: false,
       certificates,
       issuers: [{ issuer: 'https://a', state: 'up' }],
+      addresses: [{ server: 'files', address: 'https://a/mcp', isUp: true, calls: 1 }],
     }),
   )
 }

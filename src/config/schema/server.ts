@@ -105,6 +105,8 @@ export const stdioServer = z.looseObject({
   ...serverSettings,
 })
 
+const address = webAddress('http:// or https://', ': write it like http://127.0.0.1:8080/mcp')
+
 export const httpServer = z.looseObject({
   type: z
     .enum(
@@ -115,7 +117,15 @@ export const httpServer = z.looseObject({
     .describe(
       'Transport: Streamable HTTP (http and its synonyms) or HTTP+SSE (sse). Default: Streamable HTTP, then HTTP+SSE if the server does not support it.',
     ),
-  url: webAddress('http:// or https://').describe('Address of the server.'),
+  url: z
+    .union([address, z.array(address).min(1)])
+    .describe('Address of the server, or a list of the addresses of its replicas.'),
+  resolve: z
+    .enum(['one', 'all'])
+    .default('one')
+    .describe(
+      'What the host name in "url" stands for: one server (one), or replicas of it at all IP addresses that it resolves to, which the bridge looks up every 5 s (all). Without effect through a proxy.',
+    ),
   socket: text
     .max(103, 'is too long: the path of a socket has at most 103 bytes')
     .optional()

@@ -38,15 +38,15 @@ export const entryName = z.string().regex(/^[\w.-]{1,64}$/, 'has to be made of l
 /** A scope as OAuth has them: visible ASCII characters without spaces. */
 export const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/, 'has to be visible ASCII without spaces')
 
-/** A web address. */
-export const webAddress = (example: 'http:// or https://' | 'https://') =>
+/** A web address. `form` ends the message about a text that looks like none. */
+export const webAddress = (example: 'http:// or https://' | 'https://', form = '') =>
   z
-    .url({ protocol: /^https?$/, error: ({ input }) => notAnAddress(example, input), abort: true })
+    .url({ protocol: /^https?$/, error: ({ input }) => notAnAddress(example, input, form), abort: true })
     // Parsers of addresses add and drop slashes: what they make of "http:///x" is seldom what was meant.
-    .refine((given) => /^https?:\/\/[^/\\]/i.test(given), { error: ({ input }) => notAnAddress(example, input) })
+    .refine((given) => /^https?:\/\/[^/\\]/i.test(given), { error: ({ input }) => notAnAddress(example, input, form) })
 
-function notAnAddress(example: string, input: unknown): string {
-  return `has to be an ${example} address${addressHint(input)}`
+function notAnAddress(example: string, input: unknown, form: string): string {
+  return `has to be an ${example} address${addressHint(input) || (/:\/\//.test(String(input)) ? '' : form)}`
 }
 
 /** The name of a header, in lower case. */

@@ -269,7 +269,7 @@ export class SessionRequests {
   async #goOn({ direct, capabilities }: SessionRecord, { upstream, sender }: OpenOptions): Promise<Tunnel | undefined> {
     if (!direct) return undefined
     const from = { ...sender, caller: { revision: '', capabilities: '{}' } }
-    const route = await upstream.legacyRoute(from)
+    const route = await upstream.legacyRoute(from, direct.address)
     return route === 'translate' ? undefined : route.goOn?.(direct, from, capabilities)
   }
 

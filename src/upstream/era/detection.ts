@@ -40,6 +40,8 @@ export interface DetectionOptions {
   shared?: SharedVerdicts | undefined
   /** The accounts that the bridge uses, if it signs in to the server. */
   accounts?: AccountsByPrincipal | undefined
+  /** Whether it is one of several addresses of the server. */
+  isOneOfSeveral?: boolean | undefined
   log: PeerLog
   observe?: Observe | undefined
   /** Records all messages, for the inspector. */
@@ -301,7 +303,9 @@ export class Detection {
     if (fault === this.#down?.fault) return fault
     // Refused credentials and missing sign-ins concern one caller only, and an unreachable Redis no server.
     if (fault.refused || isAboutOthers(fault)) return fault
-    const wait = backoff(this.#failures++, BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http'])
+    const usual = backoff(this.#failures++, BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http'])
+    // Of several addresses, one that fails rests only while another one works.
+    const wait = this.#options.isOneOfSeveral ? 0 : usual
     this.#down = { until: performance.now() + wait, fault }
     this.#lastFailure = { at: Date.now(), why: whyInLine(fault) }
     return fault

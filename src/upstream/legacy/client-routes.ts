@@ -5,6 +5,7 @@ import type { Sender } from '../../protocol/call.js'
 import { NEWEST_LEGACY } from '../../protocol/eras.js'
 import { initializeParams, negotiated } from '../../protocol/legacy-server.js'
 import type { ForwardInitialize, LegacyRoute } from '../../protocol/upstream.js'
+import type { Request } from '../../rpc/message.js'
 import type { Verdict } from '../era/verdict.js'
 import { credentialOf } from '../failure.js'
 import type { Access } from '../half.js'
@@ -13,7 +14,8 @@ import { Peer } from '../peer.js'
 import { type OpenTunnel, ReopeningTunnel } from './reopening-tunnel.js'
 import type { LegacySessions } from './sessions.js'
 import { StartingTunnels } from './starting-tunnels.js'
-import { Tunnels } from './tunnels.js'
+import type { DirectTunnel } from './tunnel.js'
+import { type TunnelOpening, Tunnels } from './tunnels.js'
 
 export class ClientRoutes {
   readonly #options: ServerOptions
@@ -54,13 +56,23 @@ export class ClientRoutes {
       if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call, fromHttp: true, carried })
       let first: { verdict: Verdict; call: number | undefined } | undefined = { verdict, call }
       const open: OpenTunnel = async (write) => {
-        const now = first?.verdict ?? (await this.#withSessions(from))
-        const options = { call: first?.call, write }
+        const { verdict: known, call: number } = first ?? {}
         first = undefined
-        return now && this.#tunnels.connect(now, opening, from, options)
+        return this.open(opening, from, { call: number, write }, known)
       }
       return ReopeningTunnel.open(open, this.#options.log)
     }
+  }
+
+  /** Opens a session of a client. Undefined if the server has none. Rejects with a Fault. */
+  async open(
+    opening: Request,
+    sender: Sender,
+    options: TunnelOpening,
+    known?: Verdict,
+  ): Promise<DirectTunnel | undefined> {
+    const verdict = known ?? (await this.#withSessions(sender))
+    return verdict && this.#tunnels.connect(verdict, opening, sender, options)
   }
 
   close(hurry: boolean): Promise<void> {

@@ -52,6 +52,7 @@ import type { Arrival, Exchange } from '../exchange.js'
 import { answerOf, callFault, credentialOf, hasAnswer, worthRepeating } from '../failure.js'
 import { nameIn } from '../lane.js'
 import { LOG } from '../log-reader.js'
+import type { ServerOptions } from '../options.js'
 import type { Owner } from '../owner.js'
 import type { NoticeOptions, Peer } from '../peer.js'
 import type { Revision } from '../revision.js'
@@ -77,6 +78,8 @@ export interface TunnelOptions {
   onEnd: (error: ChannelError | undefined, lost: boolean) => void
   /** Called when the channel is closed. */
   onClosed: () => void
+  /** As of `ServerOptions`. */
+  reached?: ServerOptions['reached']
   /** Keeps the session of a client that has gone for another one. Returns false if it has to be closed. */
   keep: (left: LeftSession) => boolean
   /** Whose tasks are whose, and which answers are revised. */
@@ -291,6 +294,7 @@ export class DirectTunnel implements Tunnel, Owner {
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
           const { dropped } = exchange
+          this.#options.reached?.(undefined)
           if ('unread' in arrival)
             return await say({ text: arrival.unread.pieces, answer: arrival, dropped, origin: 'rebuilt' })
           const answer = revise ? await revisedResponse(arrival, revise) : arrival
@@ -315,7 +319,12 @@ export class DirectTunnel implements Tunnel, Owner {
     } catch (error) {
       // The server may have closed a kept-alive connection.
       const mayRepeat = ofClient && isFirst && !this.over && !signal.aborted && !about.again && !about.batch
-      if (!mayRepeat || worthRepeating(error, methodTraits(method).idempotent === true) !== 0) throw callFault(error)
+      if (!mayRepeat || worthRepeating(error, methodTraits(method).idempotent === true) !== 0) {
+        const fault = callFault(error)
+        // Another address of the server is of more use.
+        if (this.#options.reached?.(fault) === false) this.end()
+        throw fault
+      }
       exchange.endExchange()
       return await this.ask(request, signal, say, { ...about, again: true })
     } finally {

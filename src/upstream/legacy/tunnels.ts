@@ -22,7 +22,7 @@ import { keepAlive } from './keep-alive.js'
 import { DirectTunnel, type LeftSession, type TunnelOptions } from './tunnel.js'
 
 /** How a tunnel is opened. */
-type Opening = Pick<TunnelOptions, 'call' | 'write' | 'fromHttp' | 'carried'>
+export type TunnelOpening = Pick<TunnelOptions, 'call' | 'write' | 'fromHttp' | 'carried'>
 
 /** A session of a tunnel, open or being opened. */
 interface TunnelOccupant extends Occupant {
@@ -68,7 +68,7 @@ export class Tunnels {
     verdict: Verdict,
     opening: Request,
     sender: Sender,
-    options: Opening,
+    options: TunnelOpening,
   ): Promise<DirectTunnel | undefined> {
     const { capacity } = this.#access
     const { occupancy } = capacity
@@ -149,7 +149,7 @@ export class Tunnels {
     opening: Request,
     sender: Sender,
     occupant: TunnelOccupant,
-    options: Opening,
+    options: TunnelOpening,
   ): Promise<DirectTunnel | undefined> {
     const { detection, capacity } = this.#access
     const { era } = verdict
@@ -211,19 +211,19 @@ export class Tunnels {
     opening: Request,
     sender: Sender,
     occupant: TunnelOccupant,
-    options: Opening,
+    options: TunnelOpening,
   ): Promise<DirectTunnel> {
     peer.headers = credentialOf(sender)
     peer.account = occupant.account
     return DirectTunnel.open(peer, opening, this.#optionsOf(peer, occupant, options))
   }
 
-  #optionsOf(peer: Peer, occupant: TunnelOccupant, options: Opening): TunnelOptions {
-    const { timeouts, log } = this.#options
+  #optionsOf(peer: Peer, occupant: TunnelOccupant, options: TunnelOpening): TunnelOptions {
+    const { timeouts, log, reached } = this.#options
     const { detection, capacity, tasks, revision } = this.#access
     const { initialize: timeout, start } = timeouts
     return {
-      ...{ principal: occupant.principal, timeout, start, log, tasks, revision },
+      ...{ principal: occupant.principal, timeout, start, log, tasks, revision, reached },
       onEnd: (error, lost) => {
         if (occupant.tunnel) this.#report(lost ? 'lost' : 'ended', occupant)
         capacity.occupancy.leave(occupant)
@@ -279,7 +279,11 @@ export class Tunnels {
   }
 
   /** Gives the session of an equal client that has gone to the next one, if there is one that still works. */
-  async #takeOver(key: string, account: Account | undefined, options: Opening): Promise<DirectTunnel | undefined> {
+  async #takeOver(
+    key: string,
+    account: Account | undefined,
+    options: TunnelOpening,
+  ): Promise<DirectTunnel | undefined> {
     const occupant = this.#spares.get(key)
     const spare = occupant?.spare
     if (!occupant || !spare || occupant.account !== account) return undefined

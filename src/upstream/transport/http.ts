@@ -133,7 +133,13 @@ class HttpChannel implements Channel {
   }
 
   get session(): ServerSession {
-    return { session: this.#sessionId, path: this.#path, cookies: this.#cookies?.text }
+    const { address } = this.#origin
+    return {
+      session: this.#sessionId,
+      path: this.#path,
+      cookies: this.#cookies?.text,
+      ...(address !== undefined && { address }),
+    }
   }
 
   leave(): void {

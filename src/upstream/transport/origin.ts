@@ -55,6 +55,8 @@ export interface OriginOptions {
   memory?: Memory
   /** Several clients may call the server. */
   isShared?: boolean
+  /** The name of the address, if the server has several. */
+  address?: string | undefined
 }
 
 /** An HTTP request to the origin. */
@@ -120,6 +122,7 @@ const NEVER: Signal = new HangUp()
 
 export class Origin {
   readonly url: URL
+  readonly address: string | undefined
   /** Sent with every request. */
   readonly headers: OriginHeaders
   readonly memory: Memory
@@ -147,11 +150,13 @@ export class Origin {
       streamLimit,
       memory = unlimited(),
       isShared = false,
+      address,
     } = {
       ...DEFAULTS,
       ...options,
     }
     this.url = url
+    this.address = address
     this.redirects = new Redirects(url)
     this.memory = memory
     this.lanes = isShared ? new Lanes(memory) : undefined
