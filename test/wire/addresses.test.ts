@@ -8,6 +8,7 @@ import { LegacyHttp, type Plan } from '../support/legacy-http.js'
 import { LegacySse } from '../support/legacy-sse.js'
 import { type Answer, CAPABILITIES, call } from '../support/modern.js'
 import { type HttpPlan, ModernHttp } from '../support/modern-http.js'
+import { ownSessions } from '../support/own-sessions.js'
 import { openPipe } from '../support/pipe.js'
 import { askOn, shakeHands } from '../support/spelled.js'
 
@@ -22,29 +23,6 @@ const modern = (t: Test, count = 2, plan: HttpPlan = {}) =>
 /** Legacy servers, each with ids of sessions of its own. */
 function legacy(t: Test, count = 2, plan: Plan = {}): Promise<LegacyHttp[]> {
   return Promise.all(Array.from({ length: count }, () => LegacyHttp.start(t, { ...plan, override: ownSessions() })))
-}
-
-function ownSessions(): NonNullable<Plan['override']> {
-  const own = new Set<unknown>()
-  return ({ headers, message, method }, response) => {
-    const session = headers['mcp-session-id']
-    if (session !== undefined && !own.has(session)) {
-      response.writeHead(404).end()
-      return true
-    }
-    if (message['method'] !== 'initialize' || method !== 'POST') return false
-    const id = crypto.randomUUID()
-    own.add(id)
-    const result = {
-      protocolVersion: '2025-11-25',
-      capabilities: { tools: {} },
-      serverInfo: { name: 'x', version: '1' },
-    }
-    response
-      .writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': id })
-      .end(JSON.stringify({ jsonrpc: '2.0', id: message['id'], result }))
-    return true
-  }
 }
 
 /** Opens sessions, one after the other. */

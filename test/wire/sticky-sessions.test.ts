@@ -8,6 +8,7 @@ import { LegacyHttp } from '../support/legacy-http.js'
 import { LegacySse } from '../support/legacy-sse.js'
 import { listenUntilEnd } from '../support/listen-until-end.js'
 import { call } from '../support/modern.js'
+import { ownSessions } from '../support/own-sessions.js'
 import { openPipe } from '../support/pipe.js'
 import { askOn, shakeHands } from '../support/spelled.js'
 import { SseClient } from '../support/sse-client.js'
@@ -58,31 +59,8 @@ class Balancer {
 }
 
 /** A replica of a server, which knows its own sessions only. */
-async function startReplica(t: Test): Promise<LegacyHttp> {
-  const own = new Set<unknown>()
-  const prefix = crypto.randomUUID()
-  return LegacyHttp.start(t, {
-    override: ({ headers, message, method }, response) => {
-      const session = headers['mcp-session-id']
-      if (session !== undefined && !own.has(session)) {
-        response.writeHead(404).end()
-        return true
-      }
-      if (message['method'] !== 'initialize') return false
-      const id = `${prefix}-${own.size}`
-      own.add(id)
-      const { id: asked } = message
-      const result = {
-        protocolVersion: '2025-11-25',
-        capabilities: { tools: {} },
-        serverInfo: { name: 'replica', version: '1' },
-      }
-      response
-        .writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': id })
-        .end(JSON.stringify({ jsonrpc: '2.0', id: asked, result }))
-      return method === 'POST'
-    },
-  })
+function startReplica(t: Test): Promise<LegacyHttp> {
+  return LegacyHttp.start(t, { override: ownSessions() })
 }
 
 const clients: Record<string, (t: Test, server: object) => Promise<(params: object) => Promise<Json>>> = {
