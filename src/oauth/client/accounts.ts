@@ -8,7 +8,7 @@ import { BoundedMap } from '../../limits/bounded.js'
 import type { Account, AccountsByPrincipal, Requester } from '../../protocol/account.js'
 import { ANONYMOUS } from '../../protocol/call.js'
 import type { ShownToken } from '../../protocol/shown-token.js'
-import { personOf } from '../../texts/principal.js'
+import { KEYED, personOf } from '../../texts/principal.js'
 import type { Desk } from '../page/desk.js'
 import { Invited } from '../page/invited.js'
 import { quoted } from '../quoted.js'
@@ -99,8 +99,8 @@ export class Accounts implements AccountsByPrincipal {
    * service account the operator signs in by a command.
    */
   for({ principal: caller, grant }: Requester): Account | undefined {
-    const principal = personOf(caller)
     if (this.#file) return this.#file
+    const principal = caller.startsWith(KEYED) ? personOf(caller) : caller
     if (this.onBehalf) return grant?.shown ? this.#knownBy(principal, grant.shown) : this.#tokenless
     const isPersonal = this.#options.account === 'principal'
     if (isPersonal && principal === ANONYMOUS) return undefined
