@@ -1,4 +1,5 @@
 /** Sessions of the server itself, which replicas share: each replica knows a session before its client does. */
+import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
@@ -17,7 +18,7 @@ async function start(t: Test, count: number, timeout = 30_000, override: Overrid
   const server = await LegacyHttp.start(t, { sessions: true, override })
   const options = { ...settings, redis: { url: redis.url, timeout } }
   const replicas = await Promise.all(Array.from({ length: count }, () => startBridge(t, { url: server.url }, options)))
-  return { redis, server, urls: replicas.map(({ url }) => url) as [string, string, string] }
+  return { redis, server, replicas, urls: replicas.map(({ url }) => url) as [string, string, string] }
 }
 
 const LIST = JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/list' })
@@ -121,4 +122,32 @@ t.test('without Redis, cookies of a session stay, and are shared once it is back
   await redis.start()
   await until(async () => (await statusAt(urls[1], client)) === 200)
   t.equal(server.received.at(-1)?.headers.cookie, 'LB=2')
+})
+
+t.test('a replica that shuts down opens no stream at another one, where it would end', { skip: noRedis }, async (t) => {
+  let open: ServerResponse | undefined
+  const { server, replicas, urls } = await start(t, 2, 30_000, ({ method, message }, response) => {
+    if (message['method'] !== 'tools/call' && method !== 'GET') return false
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+    if (method !== 'GET') open = response
+    return true
+  })
+  const client = await LegacyClient.open(urls[0], { headers: { authorization } })
+  const calling = client.stream('tools/call', { name: 'echo', arguments: {} }, { id: 'c' })
+  await until(() => open !== undefined, 'a call that holds up the end')
+  const closing = replicas[0]?.bridge.close()
+  const isRefused = async () => (await LegacyClient.open(urls[0], { headers: { authorization } })).opened.status === 503
+  await until(isRefused, 'the refusal of sessions')
+  const streams = () => server.received.filter(({ method }) => method === 'GET').length
+  const before = streams()
+  const ending = await client.listen()
+  await ending.ended()
+  t.equal(ending.status, 200)
+  t.equal(streams(), before)
+  const elsewhere = Object.assign(Object.create(client) as LegacyClient, { url: urls[1] })
+  t.equal((await elsewhere.listen()).status, 200)
+  t.ok(streams() > before)
+  open?.end('data: {"jsonrpc":"2.0","id":"c","result":{}}\n\n')
+  await (await calling).ended()
+  await closing
 })

@@ -3,6 +3,7 @@
  * era. The era is determined for each message.
  */
 
+import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
@@ -30,7 +31,7 @@ import { forward, reportLost } from './forward.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { ofServer, type Refusals, refusedOf } from './refusals.js'
-import { notAllowed, refuse } from './replies.js'
+import { notAllowed, refuse, sendEvents } from './replies.js'
 import type { HttpSession } from './session.js'
 import { type RequestAtEndpoint, SessionRequests, type SessionRequestsOptions } from './session-requests.js'
 
@@ -145,9 +146,12 @@ class Endpoint {
   async #forward(owned: OwnedByReplica, asked: Asked): Promise<void> {
     const { request, reply } = asked
     const { handed, sessions, replicas } = this.#options
+    const isOfClient = !replicas?.isForwarded(request.raw)
     // The client comes back, and would find nobody who listens.
-    if (sessions.cut && !replicas?.isForwarded(request.raw) && wantsAnswer(asked))
+    if (sessions.cut && isOfClient && wantsAnswer(asked))
       throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
+    // What the replica that goes on with the session sends on a stream that ends here would be lost.
+    if (sessions.draining && isOfClient && request.method === 'GET') return sendEvents(reply, Readable.from([]))
     const instead =
       owned.what === 'session' && handed ? (owner: string) => this.#continue(owner, handed, asked) : undefined
     if (instead && !asked.isStray && handed?.hasLeft(owned.owner)) return instead(owned.owner)
