@@ -46,7 +46,9 @@ async function setUp(t: Test) {
     const { stdout } = await run('redis-cli', ['-p', `${redis.port}`, 'KEYS', '*lists:*'])
     return stdout.split('\n').filter(Boolean)
   }
-  return { redis, start, records, stall: () => rmSync(startFile), folder: join(state, 'mcp-bridge', 'lists') }
+  const stall = () => rmSync(startFile)
+  const go = () => writeFileSync(startFile, '')
+  return { redis, start, records, stall, go, folder: join(state, 'mcp-bridge', 'lists') }
 }
 
 t.test(
@@ -75,7 +77,7 @@ t.test(
 )
 
 t.test('a record in Redis that cannot be decrypted is said once, and written again', { skip: noRedis }, async (t) => {
-  const { redis, start, records } = await setUp(t)
+  const { redis, start, records, stall, go } = await setUp(t)
   const first = await start()
   let whole: unknown[] = []
   await until(async () => {
@@ -85,7 +87,12 @@ t.test('a record in Redis that cannot be decrypted is said once, and written aga
   await until(async () => (await records()).length === 2, 'a record for each server')
   const damaged = Buffer.from('not what it was').toString('base64')
   for (const key of await records()) await run('redis-cli', ['-p', `${redis.port}`, 'SET', key, damaged])
+  // Otherwise the programs may be ready before anybody asks for what was kept.
+  stall()
   const second = await start()
+  t.same(await second('ann'), [])
+  go()
+  await until(async () => (await second('ann')).length === whole.length, 'a whole list')
   t.same(await second('ann'), whole)
   t.equal(second.log.stderr().match(/lists_not_kept/g)?.length, 1)
   t.match(second.log.stderr(), /cannot be decrypted/)
