@@ -13,6 +13,8 @@ const BUILD = 'BUILD'
 const GROWN = 1.1
 /** Milliseconds. What ends sooner tells or checks something, and does not look for more code to keep. */
 const SERVES = 1000
+/** Milliseconds for which code of other builds stays: another version may run, too. */
+const KEPT = 30 * 24 * 3600000
 
 const version = process.versions.node
 const [major, minor] = version.split('.').map(Number)
@@ -103,8 +105,17 @@ function keep({ fs, v8, folder, scripts }) {
       const own = `${file}.${process.pid}`
       fs.writeFileSync(own, code, { mode: 0o600 })
       fs.renameSync(own, file)
+      dropOld(fs, folder)
     }
   } catch {
     // The folder cannot be written: the next start compiles again.
+  }
+}
+
+/** Removes what was written long ago, by builds that nobody starts any more or by processes that were killed. */
+function dropOld(fs, folder) {
+  for (const name of fs.readdirSync(folder)) {
+    const path = `${folder}/${name}`
+    if (Date.now() - fs.statSync(path).mtimeMs > KEPT) fs.unlinkSync(path)
   }
 }

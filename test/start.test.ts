@@ -1,5 +1,5 @@
 /** What the published program needs to start. */
-import { chownSync, copyFileSync, readdirSync, readFileSync, renameSync } from 'node:fs'
+import { chownSync, copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { env, execPath, geteuid, kill } from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -178,6 +178,21 @@ t.test('takes no code that another user has written, or of another build', { ski
   if (geteuid?.() !== 0) return
   chownSync(join(folder, String(file)), 65_534, 65_534)
   t.equal(await served(t, cache), 'bridge.cjs: false\n')
+})
+
+t.test('code that was written long ago goes when new code is kept', { skip }, async (t) => {
+  const cache = temporaryFolder(t)
+  await served(t, cache)
+  const folder = join(cache, 'mcp-bridge/compiled')
+  const [file] = readdirSync(folder)
+  const old = join(folder, String(file).replace(/-\w+/, '-0123456789abcdef'))
+  renameSync(join(folder, String(file)), old)
+  await served(t, cache)
+  t.ok(existsSync(old), 'another build may run, too')
+  utimesSync(old, 0, 0)
+  rmSync(join(folder, String(file)))
+  await served(t, cache)
+  t.same(readdirSync(folder), [file])
 })
 
 t.test('keeps no code where Node.js is told to keep none', { skip }, async (t) => {
