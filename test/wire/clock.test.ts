@@ -76,6 +76,7 @@ t.test('does not detect the era again because the wall clock was set', async (t)
 
 /** Times that are told to people, kept in files or shared between machines. */
 const WALL = [
+  'bridge/kept-parts.ts',
   'bridge/list-files.ts',
   'bridge/status.ts',
   'cli/auth.ts',
@@ -100,6 +101,10 @@ const WALL = [
   'oauth/page/visitors.ts',
   'oauth/server/verifier.ts',
   'oauth/store/lease.ts',
+  'policy/approval/approval.ts',
+  'policy/approval/page-questions.ts',
+  'policy/approval/passes.ts',
+  'policy/cut/kept.ts',
   'policy/quarantine.ts',
   'policy/subscribers.ts',
   'protocol/refusal.ts',
