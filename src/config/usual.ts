@@ -24,7 +24,9 @@ const oneOf =
     all.includes(value) ? value : undefined
 const isText = (value: unknown) => typeof value === 'string'
 
-const PLAIN_ADDRESS = /^https?:\/\/[a-z\d][a-z\d.-]*(?::\d{1,4})?(?:\/[\w./~-]*)?$/
+/** Not those whose host might be a number in some form, such as 08 or 1.2.3, or has letters in code (`xn--`). */
+const PLAIN_ADDRESS =
+  /^https?:\/\/(?:127\.0\.0\.1|(?!-|[^/:]*xn--)(?:[a-z\d-]+\.)*[a-z][a-z\d-]*)(?::\d{1,4})?(?:\/[\w./~-]*)?$/
 
 const PROGRAM: Checks = { command: (value) => text(value) || undefined, args: texts, env: textsByName, cwd: text }
 const ADDRESS: Checks = {

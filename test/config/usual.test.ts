@@ -44,6 +44,7 @@ t.test('takes what command lines and files for desktop programs have', async () 
     { listen: 'stdio', log: { level: 'warn' }, groups: false, mcpServers: { one: { command: 'node' } } },
     { listen: 'http://127.0.0.1:0/mcp', mcpServers: { one: address, two: program } },
     { mcpServers: { one: { url: 'http://localhost:3000/mcp' } } },
+    { mcpServers: { one: { url: 'http://127.0.0.1:3000/mcp' }, two: { url: 'https://1a.b-c.example' } } },
   ])
     same(usualSettings(config), fileSchema.parse(config))
 })
@@ -56,6 +57,22 @@ t.test('leaves to the schema what it does not know', async (t) => {
     { mcpServers: { 'a b': program } },
     { mcpServers: { one: { command: '' } } },
     { mcpServers: { one: { url: 'https://me:secret@example.com/' } } },
+    ...[
+      '08',
+      '08.',
+      '1.2.3.4.5',
+      '1.2.3.08',
+      '0x',
+      'a.0xg',
+      'a.1',
+      'xn--a',
+      'b.xn--a',
+      '256.256.256.256',
+      '-a',
+      'a.',
+    ].map((host) => ({
+      mcpServers: { one: { url: `http://${host}/` } },
+    })),
     { mcpServers: { one: program }, metrics: false },
     { mcpServers: { one: program }, log: { level: 'loud' } },
     { mcpServers: { one: program }, toString: 'x' },
@@ -73,7 +90,7 @@ t.test('never says other than the schema', async (t) => {
     fc.oneof({ weight: 30, arbitrary: fc.constantFrom(...usual) }, { weight: 1, arbitrary: odd })
   const addresses = fc.oneof(
     fc.webUrl({ withFragments: true, withQueryParameters: true }),
-    fc.stringMatching(/^https?:\/\/[a-z0-9.:-]{1,20}(\/[\w./~-]{0,9})?$/),
+    fc.stringMatching(/^https?:\/\/(xn--)?[a-z0-9.:-]{1,20}(\/[\w./~-]{0,9})?$/),
   )
   const entry = fc.oneof(
     {
