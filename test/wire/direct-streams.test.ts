@@ -280,3 +280,17 @@ t.test('the stream of the bridge gives way to one that the client resumes from b
   await until(() => resumed.messages.some(({ id }) => id === 'q'), 'what it has missed')
   t.equal(open.size, 1)
 })
+
+t.test('a server that knows no streams keeps its session, and answers the calls in flight', async (t) => {
+  let waiting: ServerResponse | undefined
+  const { client } = await start(t, ({ method }, response) => {
+    if (method === 'GET') return sendText(response, '{"error":"Not found"}', {}, 404)
+    waiting = response
+  })
+  const calling = client.request('tools/call', { name: 'shown' }, { id: 'c' })
+  await until(() => waiting !== undefined, 'the call')
+  t.equal((await client.listen()).status, 404)
+  sendText(waiting as ServerResponse, resultOf('c', { content: [] }))
+  t.match((await calling).message, { id: 'c', result: { content: [] } })
+  t.match((await client.request('tools/list')).message, { result: { tools: TOOLS } })
+})

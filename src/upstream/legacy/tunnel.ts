@@ -355,7 +355,6 @@ export class DirectTunnel implements Tunnel, Owner {
     } catch (error) {
       if (!(error instanceof ChannelError)) throw error
       const { refusal, protocol } = error
-      if (refusal?.status === 404) this.#forget()
       if (this.over) throw this.#goneWith(error)
       if (protocol || refusal?.status === 405)
         throw new Fault('methodNotAllowed', 'The server has no stream for its own messages', { cause: error })
