@@ -248,15 +248,22 @@ t.test('what a server asks while its client has no stream waits for the next one
   t.notOk(own?.destroyed)
 })
 
-t.test('a stream with ids that its client has left is resumed at a server that has only one', async (t) => {
+/** A server that has one stream at a time in a session, which begins with this text, or with a question where it is resumed. */
+async function startWithOneStream(t: Test, beginning: string) {
   const open = new Set<ServerResponse>()
   const { client } = await start(t, ({ method, headers }, response) => {
     if (method !== 'GET') return events(response).flushHeaders()
     if (open.size > 0) return sendText(response, '{"error":"Only one stream"}', {}, 409)
     open.add(response)
     response.on('close', () => open.delete(response))
-    events(response).write(headers['last-event-id'] === undefined ? PRIMING : `id: 2\ndata: ${QUESTION}\n\n`)
+    events(response).flushHeaders()
+    response.write(headers['last-event-id'] === undefined ? beginning : `id: 2\ndata: ${QUESTION}\n\n`)
   })
+  return { client, open }
+}
+
+t.test('a stream with ids that its client has left is resumed at a server that has only one', async (t) => {
+  const { client, open } = await startWithOneStream(t, PRIMING)
   const first = await client.listen()
   await until(() => first.text === PRIMING, 'the first event')
   first.leave()
@@ -266,15 +273,7 @@ t.test('a stream with ids that its client has left is resumed at a server that h
 })
 
 t.test('the stream of the bridge gives way to one that the client resumes from before', async (t) => {
-  const open = new Set<ServerResponse>()
-  const { client } = await start(t, ({ method, headers }, response) => {
-    if (method !== 'GET') return events(response).flushHeaders()
-    if (open.size > 0) return sendText(response, '{"error":"Only one stream"}', {}, 409)
-    open.add(response)
-    response.on('close', () => open.delete(response))
-    events(response).flushHeaders()
-    if (headers['last-event-id'] !== undefined) response.write(`id: 2\ndata: ${QUESTION}\n\n`)
-  })
+  const { client, open } = await startWithOneStream(t, '')
   const resumed = await client.listen('of-another-replica')
   t.equal(resumed.status, 200)
   await until(() => resumed.messages.some(({ id }) => id === 'q'), 'what it has missed')
