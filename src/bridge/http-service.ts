@@ -27,12 +27,13 @@ import type { Verifier } from '../oauth/server/verifier.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
 import { TokenLives } from '../plugins/token-lives.js'
+import { decisions } from '../policy/approval/decisions.js'
 import type { PageQuestions } from '../policy/approval/page-questions.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Certificate, IssuerState } from '../ports/events.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import { filesAt } from './certificates.js'
-import type { BridgeContext } from './context.js'
+import { type BridgeContext, observerOf } from './context.js'
 import { givenSockets } from './given-sockets.js'
 import type { GroupMount } from './group-mount.js'
 import type { FrontOptions, MountEndpoint } from './http-app.js'
@@ -244,6 +245,7 @@ export class HttpService {
             accounts: new Map([...mounts.servers].map(([name, { accounts }]) => [name, accounts])),
             desk,
             questions,
+            decided: decisions(this.#options.audit, observerOf(context)),
             log: context.log,
             network: context.signIn?.network,
           }),

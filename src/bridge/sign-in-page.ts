@@ -10,6 +10,7 @@ import type { Network } from '../oauth/reach.js'
 import { tokenOwner } from '../plugins/auth.js'
 import { prefixOf } from '../plugins/protected-resource.js'
 import type { SignInRoutes } from '../plugins/sign-in.js'
+import type { Decisions } from '../policy/approval/decisions.js'
 import type { PageQuestions } from '../policy/approval/page-questions.js'
 
 /** What the page needs. */
@@ -22,6 +23,7 @@ export interface SignInPageParts {
   accounts: ReadonlyMap<string, Accounts | undefined>
   desk: Desk
   questions: PageQuestions
+  decided: Decisions
   log: Log
   network: Network | undefined
 }
@@ -31,7 +33,7 @@ const OWN_KEY = newKey()
 
 /** Undefined if the bridge serves no such page. From now on, the desk sends people there. */
 export function signInPageOf(parts: SignInPageParts): SignInRoutes | undefined {
-  const { settings, listen, paths, accounts, desk, questions, log } = parts
+  const { settings, listen, paths, accounts, desk, questions, decided, log } = parts
   const { publicUrl = '', auth, stateKeys } = settings
   if (!hasSignInPage(settings, listen)) {
     desk.place = undefined
@@ -50,6 +52,7 @@ export function signInPageOf(parts: SignInPageParts): SignInRoutes | undefined {
       keys,
       desk,
       questions,
+      decided,
       servers: new Map(servers),
       company: await companyOf(parts, `${address}/browser/callback`),
       ownerOf: tokens.length > 0 ? tokenOwner(Object.fromEntries(tokens)) : undefined,

@@ -3,7 +3,7 @@
 import { shortDigest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { OwnedByReplica } from '../ports/replicas.js'
-import type { Call, Final, Foreign, Policy } from '../protocol/call.js'
+import type { AuditedCall, Call, Final, Foreign, Policy } from '../protocol/call.js'
 import { OF_BRIDGE } from '../protocol/meta.js'
 import { CALL_TOOL, EVENT_USES } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
@@ -13,7 +13,7 @@ import { personOf } from '../texts/principal.js'
 import { printable, publicAddress } from '../texts/printable.js'
 
 /** What the log says about a call or a refused request. Undefined members are omitted. */
-export type AuditLine = Readonly<Record<string, string | number | object | undefined>>
+export type AuditLine = AuditedCall
 
 /** The destination of the lines. */
 export interface AuditLog {
@@ -75,9 +75,10 @@ export function audit(options: AuditOptions): Policy {
       const approved = (what: string) => {
         approval = what
       }
+      const audited = () => whoAndWhat(call, options)
       let last: Final
       try {
-        last = await next({ ...call, foreign: foreign.report, approval: approved })
+        last = await next({ ...call, foreign: foreign.report, approval: approved, audited })
       } catch (error) {
         // The replica that answers the call writes the line.
         if (error instanceof OwnedByReplica) throw error

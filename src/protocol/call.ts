@@ -117,6 +117,9 @@ export interface Link {
   readonly revision?: LegacyRevision
 }
 
+/** Who calls what, for the audit log. Undefined members are omitted. */
+export type AuditedCall = Readonly<Record<string, string | number | object | undefined>>
+
 /** One request on its way to the server. */
 export interface Call {
   /** The method in modern terms: `server/discover` and `subscriptions/listen` are calls too. */
@@ -151,6 +154,8 @@ export interface Call {
   foreign?: ((what: Foreign) => void) | undefined
   /** Tells the audit log how a person has approved the call, or that nobody has; undefined without one. */
   approval?: ((what: ApprovalStep) => void) | undefined
+  /** What the audit log says of the call in each of its lines; undefined without one. */
+  audited?: (() => AuditedCall) | undefined
   /** In a retry: the answers to the server's questions, and the state that came with them. */
   answers?: Answers | undefined
   /** It continues a call that has begun, like a retry: it is admitted while the bridge shuts down. */

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parseSettings } from '../../src/config/settings.js'
+import { Metrics } from '../../src/telemetry/metrics.js'
 import type { Json, Question } from '../matrix/client.js'
 import { as, browserOf, type Person, TOKENS } from '../support/approving.js'
 import { Browser } from '../support/browser.js'
@@ -14,12 +15,13 @@ import { noRedis, RedisServer } from '../support/redis.js'
 
 const OPENS = { [CAPABILITIES]: { elicitation: { url: {} } } }
 
-async function start(t: Test, tools: Json = {}, settings: Json = {}, replicas = 1) {
+async function start(t: Test, tools: Json = {}, settings: Json = {}, replicas = 1, context: object = {}) {
   const server = await ModernHttp.start(t)
   const own = { url: server.url, tools: { approve: ['echo'], approveBy: 'page', ...tools } }
   const company = await startCompany(t, {
     auth: { tokens: TOKENS },
     replicas,
+    context,
     settings: { mcpServers: { test: own }, ...settings },
   })
   const ask = (who: Person, params: Json = {}, meta: Json = OPENS) =>
@@ -27,6 +29,11 @@ async function start(t: Test, tools: Json = {}, settings: Json = {}, replicas = 
   return { ...company, server, ask, called: () => server.of('tools/call').length }
 }
 
+const linesOf = (file: string) =>
+  readFileSync(file, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Json)
 const questionIn = ({ message }: Answer) =>
   (message.result?.['inputRequests'] as Record<string, Question>)['approval']?.params as {
     url: string
@@ -160,15 +167,60 @@ t.test('for a while, and refusals at the client', async (t) => {
     t.equal((await browser.go(questionIn(other).url)).status, 404)
   }
   t.equal(called(), 2)
-  const lines = readFileSync(file, 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Json)
   t.same(
-    lines.flatMap(({ principal, approval }) => (approval ? `${principal} ${approval}` : [])),
-    ['ada asked', 'ada page', 'ada window', 'bob asked', 'bob refused', 'bob asked', 'bob cancelled'],
+    linesOf(file).flatMap(({ principal, approval, outcome }) =>
+      approval ? `${principal} ${approval} ${outcome}` : [],
+    ),
+    [
+      'ada asked asks',
+      'ada window decided',
+      'ada page ok',
+      'ada window ok',
+      'bob asked asks',
+      'bob refused refused',
+      'bob asked asks',
+      'bob cancelled refused',
+    ],
   )
 })
+
+t.test(
+  'what is decided at the page is written and counted when it is, also for a client that never returns',
+  async (t) => {
+    const file = join(temporaryFolder(t), 'audit.jsonl')
+    const metrics = new Metrics({ version: '1' })
+    const { ask, origin, called } = await start(t, {}, { audit: { file } }, 1, { metrics })
+    const counts = async () => {
+      const text = await metrics.text([])
+      return ['asked', 'approved', 'refused', 'expired'].map((event) =>
+        Number(new RegExp(`approvals_total\\{server="test",event="${event}"\\} (\\d+)`).exec(text)?.[1]),
+      )
+    }
+    const browser = await browserOf('ada', origin)
+    const decide = async (choice: string) => {
+      const asked = await ask('ada')
+      const shown = await browser.go(questionIn(asked).url)
+      t.equal((await browser.press(shown, choice)).status, 200)
+      t.equal((await browser.press(shown, choice)).status, 400, 'a second decision is none')
+      return asked
+    }
+    const gone = await decide('Do not run')
+    t.same(await counts(), [1, 0, 1, 0])
+    const [first, second] = linesOf(file)
+    t.match(first, { principal: 'ada', approval: 'asked', outcome: 'asks', tool: 'echo' })
+    t.match(second, { principal: 'ada', server: 'test', method: 'tools/call', tool: 'echo', client_name: 'test' })
+    t.match(second, { approval: 'refused', outcome: 'decided', digest: first?.['digest'], time: String })
+    t.match(textIn(await ask('ada', again(gone))), /the person has refused it/)
+    t.same(await counts(), [1, 0, 1, 0], 'and not again when the client comes after all')
+    const approved = await decide('Run')
+    t.match(linesOf(file).at(-1), { principal: 'ada', approval: 'page', outcome: 'decided' })
+    t.equal(called(), 0)
+    t.equal(textIn(await ask('ada', again(approved))), '{"path":"/a"}')
+    t.match(linesOf(file).at(-1), { principal: 'ada', approval: 'page', outcome: 'ok' })
+    await ask('ada', again(await ask('ada'), 'decline'))
+    t.same(await counts(), [3, 1, 2, 0])
+  },
+)
 
 t.test(
   'people who sign in at the identity provider come back to the question, and only the caller can answer',

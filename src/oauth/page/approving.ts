@@ -1,4 +1,5 @@
 /** Where a person decides on the page whether a call goes to its server. */
+import type { Decisions } from '../../policy/approval/decisions.js'
 import { isChoice, type PageQuestions } from '../../policy/approval/page-questions.js'
 import type { BrowserAnswer } from '../../ports/browser.js'
 import { shown } from './answer.js'
@@ -25,13 +26,14 @@ export async function showQuestion(
 
 /** Takes the choice of the person who has sent the form. */
 export async function answerQuestion(
-  { questions, name, visitor }: AskedVisitor,
+  { questions, name, visitor, decided }: AskedVisitor & { decided: Decisions },
   choice: string | null,
   context: PageContext,
 ): Promise<BrowserAnswer> {
   const asked = await questions.find(name, visitor.principal)
-  const isOffered = isChoice(choice) && (choice !== 'window' || asked?.window !== undefined)
+  const isOffered = asked && isChoice(choice) && (choice !== 'window' || asked.window !== undefined)
   if (!isOffered || !(await questions.choose(name, visitor.principal, choice))) return nothing(context, 400)
+  await decided(asked, choice)
   const text = 'You can close this window and go back to your application.'
   return shown(message(choice === 'refused' ? 'It is not run' : 'It is run', text, undefined), context)
 }

@@ -6,6 +6,7 @@
 import { digest } from '../../crypto/digest.js'
 import type { SealKey } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
+import type { Decisions } from '../../policy/approval/decisions.js'
 import type { PageQuestions } from '../../policy/approval/page-questions.js'
 import type { BrowserAnswer, BrowserRequest } from '../../ports/browser.js'
 import { parseUrl } from '../../texts/parse-url.js'
@@ -27,6 +28,8 @@ export interface SignInPageOptions {
   desk: Desk
   /** What people are asked about calls. */
   questions: PageQuestions
+  /** Is told what they decide. */
+  decided: Decisions
   /** The servers to sign in to, by name. */
   servers: ReadonlyMap<string, Accounts>
   /** The sign-in at the identity provider; undefined without one. */

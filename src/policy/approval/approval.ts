@@ -123,18 +123,21 @@ export function approval(options: ApprovalOptions): Policy {
         client: clientNameOf(call.caller.clientInfo),
         window,
         until: Date.now() + within(),
+        audited: call.audited?.(),
       },
     })
-    if (typeof decided === 'object') {
+    if (typeof decided === 'string') return refused(call, decided)
+    if (!('chosen' in decided)) {
       if (decided.isNew) tell('asked')
       call.approval?.('asked')
       if ('final' in decided) return decided.final
       const text = `A person has to approve "${named(call.called ?? tool)}" first: open ${decided.address}, and call it again after that. Nothing was run`
       return refuse(call, { reason: 'approval_required', text, data: { url: decided.address } })
     }
-    if (decided !== 'run' && decided !== 'window') return refused(call, decided)
-    if (decided === 'window' && window !== undefined) await passes.open(approved, window)
-    tell('approved')
+    // It was counted when the person chose it.
+    const { chosen } = decided
+    if (chosen === 'refused') return notRun(call, 'refused')
+    if (chosen === 'window' && window !== undefined) await passes.open(approved, window)
     return run({ ...call, answers: undefined }, approved, 'page', next)
   }
 
@@ -177,8 +180,12 @@ export function approval(options: ApprovalOptions): Policy {
   }
 
   function refused(call: Call, why: keyof typeof REFUSALS): Final {
+    tell(REFUSALS[why].reason === 'approval_refused' ? 'refused' : 'expired')
+    return notRun(call, why)
+  }
+
+  function notRun(call: Call, why: keyof typeof REFUSALS): Final {
     const { reason, says } = REFUSALS[why]
-    tell(reason === 'approval_refused' ? 'refused' : 'expired')
     call.approval?.(why)
     return refuse(call, { reason, text: `"${named(call.called ?? toolOf(call) ?? '')}" was not run: ${says}` })
   }

@@ -18,7 +18,7 @@ export interface ApprovalPage {
 
 /** What becomes of a call: a choice, an answer to the client, or why there is neither. */
 export type AtPage =
-  | PageChoice
+  | { chosen: PageChoice }
   | Exclude<Said, 'accepted'>
   | 'expired'
   | 'used'
@@ -59,7 +59,7 @@ export async function decideAtPage(
     return said
   }
   const chosen = said ? await waited(questions, name, call) : await questions.take(name, principal)
-  if (chosen !== undefined && chosen !== 'open') return chosen
+  if (chosen !== undefined && chosen !== 'open') return { chosen }
   if (pass && chosen === undefined) return pass.isOver ? 'expired' : 'used'
   const requestState = passes.mark(approved, question.until)
   // It comes again in a while (MCP 2026-07-28, basic/patterns/mrtr).

@@ -5,6 +5,7 @@
 
 import { digest } from '../../crypto/digest.js'
 import type { KeptOwners } from '../../ports/kept-owners.js'
+import type { AuditedCall } from '../../protocol/call.js'
 import type { Decided } from './question.js'
 
 /** What a person has chosen at the page. */
@@ -24,6 +25,8 @@ export interface PageQuestion extends Decided {
   window: number | undefined
   /** When it is too late to answer, by the time of day. */
   until: number
+  /** What the audit log says of the call; undefined without one. */
+  audited: AuditedCall | undefined
   chosen?: PageChoice | undefined
 }
 
