@@ -119,12 +119,14 @@ export class Bridge {
     const share = shareOf(settings)
     this.#replicas = context.replicas
     const memory = new Memory({ max: memoryOf(settings), share })
-    this.#refusals = new Refusals(context.log, observerOf(context))
+    const observe = observerOf(context)
+    this.#refusals = new Refusals(context.log, observe)
     const { replicas } = context
     const windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('tool', name, ms)))
     const { audit } = settings
     this.#audit = audit && startAudit(audit, { ...context, changed: (failure) => this.#logAudit(failure, audit.file) })
     const keys = settings.stateKeys.map(keyOf)
+    const pushedOut = ({ server }: { server: string }) => observe?.({ kind: 'cut', server, what: 'pushed_out' })
     this.#shared = {
       keys,
       isShared: parseListen(settings.listen).kind !== 'stdio',
@@ -139,7 +141,7 @@ export class Bridge {
       subscriptions: new Bound({ max: subscriptions, share }),
       memory,
       results: keepResults(memory),
-      kept: new KeptResults(keys, keptParts(replicas?.records, memory)),
+      kept: new KeptResults(keys, keptParts(replicas?.records, memory, pushedOut)),
       events: new EventStore(memory),
       refusals: this.#refusals,
       descriptors: new Descriptors(context.log),

@@ -11,9 +11,17 @@ const INDEX = 'all'
 /** Milliseconds between two looks for results that have expired. */
 const LOOK_FOR_EXPIRED = 30_000
 
+/** Is told whose result is not kept any more, to make room for another one. */
+type PushedOut = (entry: KeptEntry) => void
+
 /** `now` is in milliseconds since 1970. */
-export function keptParts(records: SharedStore | undefined, memory: Memory, now: () => number = Date.now): PartStore {
-  return records ? partsInStore(records, now) : new PartsHere(memory, now)
+export function keptParts(
+  records: SharedStore | undefined,
+  memory: Memory,
+  pushedOut: PushedOut,
+  now: () => number = Date.now,
+): PartStore {
+  return records ? partsInStore(records, pushedOut, now) : new PartsHere(memory, pushedOut, now)
 }
 
 interface KeptHere {
@@ -25,13 +33,15 @@ interface KeptHere {
 
 class PartsHere implements PartStore {
   readonly #memory: Memory
+  readonly #pushedOut: PushedOut
   readonly #now: () => number
   /** The oldest first. */
   readonly #kept = new Map<string, KeptHere>()
   #looking: NodeJS.Timeout | undefined
 
-  constructor(memory: Memory, now: () => number) {
+  constructor(memory: Memory, pushedOut: PushedOut, now: () => number) {
     this.#memory = memory
+    this.#pushedOut = pushedOut
     this.#now = now
     memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
   }
@@ -49,6 +59,7 @@ class PartsHere implements PartStore {
     if (reservation.resize(entry.bytes)) return undefined
     this.#kept.set(entry.id, { entry, parts, principal, reservation })
     this.#looking ??= lookEvery(LOOK_FOR_EXPIRED, () => this.#dropExpired())
+    room.dropped.forEach(this.#pushedOut)
     return room.dropped.length
   }
 
@@ -69,6 +80,7 @@ class PartsHere implements PartStore {
       if (principal !== undefined && one.principal !== principal) continue
       given += one.entry.bytes
       this.#drop(one.entry.id)
+      this.#pushedOut(one.entry)
     }
   }
 
@@ -81,7 +93,7 @@ class PartsHere implements PartStore {
   }
 }
 
-function partsInStore(records: SharedStore, now: () => number): PartStore {
+function partsInStore(records: SharedStore, pushedOut: PushedOut, now: () => number): PartStore {
   const nameOf = (id: string, number: number) => `${id}/${number}`
   return {
     async keep(entry, _principal, parts) {
@@ -93,8 +105,11 @@ function partsInStore(records: SharedStore, now: () => number): PartStore {
         return { text: made ? JSON.stringify(made.entries) : text, result: made }
       })
       if (!room) return undefined
-      for (const { id, parts: count } of room.dropped as Indexed[])
+      for (const one of room.dropped as Indexed[]) {
+        const { id, parts: count } = one
+        pushedOut(one)
         for (let number = 0; number < count; number++) records.forget(KIND, nameOf(id, number))
+      }
       const written = await Promise.all(
         parts.map((part, number) => records.remember(KIND, nameOf(entry.id, number), part, milliseconds)),
       )

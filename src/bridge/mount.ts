@@ -219,7 +219,7 @@ export class Mount implements Served {
       subscribers({ server: name, owners: shared.subscribers, passthrough: settings.auth?.passthrough ?? false }),
     ]
     const { lists, calls } = readingResults({ server: name, isOn: () => this.cutsResults, kept: shared.kept, memory })
-    const cut = cuttingOf(name, own, shared)
+    const cut = cuttingOf(name, own, shared, observe)
     const answered = (more: readonly Policy[]) =>
       compose(
         this.#behind,

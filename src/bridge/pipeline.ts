@@ -162,6 +162,7 @@ export function cuttingOf(
   server: string,
   { results }: Pick<ServerSettings, 'results'>,
   { kept, memory }: { kept: KeptResults; memory: Memory },
+  observe: Observe | undefined,
 ): Policy[] {
   if (!results) return []
   const { cut } = results
@@ -171,7 +172,7 @@ export function cuttingOf(
   }))
   // The name of a task's tool is not known any more.
   const limitOf = (tool = '') => rules.find(({ covers }) => covers(tool))?.bytes
-  return [cutting({ server, limitOf, kept, memory })]
+  return [cutting({ server, limitOf, kept, memory, observe })]
 }
 
 /** A policy that reports the identity of a discovered server, and that it is unreachable. */

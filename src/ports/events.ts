@@ -60,6 +60,8 @@ type EventBody =
   | { kind: 'downlevelled'; server: string; what: string }
   /** A person was asked to approve a call, or has answered. `expired`: too late, or again. */
   | { kind: 'approval'; server: string; what: 'asked' | 'approved' | 'refused' | 'expired' }
+  /** A result of a tool was cut, and so many bytes of it are kept; or it passed whole, for want of room; or it is not kept any more, to make room. */
+  | { kind: 'cut'; server: string; what: 'cut' | 'whole' | 'pushed_out'; bytes?: number }
   | { kind: 'cache'; server: string; what: 'hit' | 'miss' | 'stored' | 'dropped' }
   /** A session of the bridge with a legacy server, or of a legacy client with the bridge. */
   | {

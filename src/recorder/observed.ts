@@ -35,6 +35,7 @@ function traceOf(event: BridgeEvent): TraceEvent | undefined {
     case 'downlevelled':
     case 'cache':
     case 'approval':
+    case 'cut':
     case 'forwarded':
       return undefined
   }

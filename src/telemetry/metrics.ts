@@ -26,6 +26,7 @@ const EVENTS = {
   session: ['opened', 'ended', 'lost'],
   child: ['started', 'restarted', 'ended'],
   approval: ['asked', 'approved', 'refused', 'expired'],
+  cut: ['cut', 'whole', 'pushed_out'],
 } as const
 
 /** The counters, by name without `mcp_bridge_` and `_total`. */
@@ -41,6 +42,8 @@ const COUNTERS = {
     labels: 'server group feature',
   },
   approvals: { help: 'Approvals of calls that people were asked for, by outcome.', labels: 'server event' },
+  cut_results: { help: 'Results of tools that were too long, by what became of them.', labels: 'server event' },
+  cut_bytes: { help: 'Bytes of cut results that were kept.', labels: 'server' },
   cache_events: { help: 'Hits, misses, insertions and drops of cached results.', labels: 'server event' },
   session_events: { help: 'Sessions of clients and with servers.', labels: 'server group side event' },
   sse_sessions: {
@@ -205,6 +208,9 @@ export class Metrics {
         return this.#counters.cache_events.inc({ server, event: event.what })
       case 'approval':
         return this.#counters.approvals.inc({ server, event: event.what })
+      case 'cut':
+        this.#counters.cut_bytes.inc({ server }, event.bytes ?? 0)
+        return this.#counters.cut_results.inc({ server, event: event.what })
       case 'session':
         if (event.overSse !== undefined)
           this.#counters.sse_sessions.inc({ ...whose, side: event.side, client: this.#clients(event.overSse) })
@@ -236,6 +242,8 @@ export class Metrics {
   #begin(server: string): void {
     for (const event of EVENTS.question) this.#counters.questions.inc({ server, event }, 0)
     for (const event of EVENTS.approval) this.#counters.approvals.inc({ server, event }, 0)
+    for (const event of EVENTS.cut) this.#counters.cut_results.inc({ server, event }, 0)
+    this.#counters.cut_bytes.inc({ server }, 0)
     for (const event of EVENTS.child) this.#counters.child_events.inc({ server, event }, 0)
     for (const side of ['client', 'server'])
       for (const event of EVENTS.session) this.#counters.session_events.inc({ server, side, event }, 0)

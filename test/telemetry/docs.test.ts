@@ -45,6 +45,7 @@ const EVENTS: BridgeEvent[] = [
   { ...ABOUT, kind: 'session', side: 'client', what: 'opened', session: undefined, principal: 'ada', overSse: 'ide' },
   { ...ABOUT, kind: 'verdict', era: 'modern', why: 'so' },
   { kind: 'approval', server: 'files', what: 'asked' },
+  { kind: 'cut', server: 'files', what: 'cut', bytes: 1 },
   { ...ABOUT, kind: 'downlevelled', what: 'outputSchema' },
   { ...ABOUT, kind: 'cache', what: 'hit' },
   { ...ABOUT, kind: 'forwarded', what: 'answered' },

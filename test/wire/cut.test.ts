@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { ROOM } from '../../src/policy/cut/room.js'
+import { Metrics } from '../../src/telemetry/metrics.js'
 import type { Client, Json, Message } from '../matrix/client.js'
 import { CLIENTS, type ClientKind, connect, type Reachable } from '../matrix/clients.js'
 import { nameOf } from '../matrix/run.js'
@@ -229,9 +230,14 @@ t.test('a tool has the first limit that fits its name at the server, and others 
 })
 
 /** A bridge that tells two people apart, and a client of each. */
-async function twoCallers(t: Test, entry: Json, settings: Json = {}): Promise<[Client, Client, Started]> {
+async function twoCallers(
+  t: Test,
+  entry: Json,
+  settings: Json = {},
+  context: object = {},
+): Promise<[Client, Client, Started]> {
   const tokens = { ann: 'token-of-ann-0123456789-0123456789', ben: 'token-of-ben-0123456789-0123456789' }
-  const bridge = await startBridge(t, entry, { ...settings, auth: { tokens } })
+  const bridge = await startBridge(t, entry, { ...settings, auth: { tokens } }, context)
   const of = (token: string) =>
     opened(CLIENTS[0] as ClientKind, { ...bridge, headers: { authorization: `Bearer ${token}` } })
   return [await of(tokens.ann), await of(tokens.ben), bridge]
@@ -258,7 +264,9 @@ t.test('the result of another caller is an unknown resource', async (t) => {
 t.test(
   "a caller's later results push out its own earlier ones, in the middle of reading, and nobody else's",
   async (t) => {
-    const [ann, ben, { log }] = await twoCallers(t, { ...lengthy(), ...CUT })
+    const metrics = new Metrics({ version: '1' })
+    const admin = 'http://127.0.0.1:0'
+    const [ann, ben, { bridge, log }] = await twoCallers(t, { ...lengthy(), ...CUT }, { admin }, { metrics })
     const links = async (client: Client, bytes: number) =>
       linkIn(blocksOf(await callTool(client, 'long', { bytes }))) as string
     const [first, second, other] = [await links(ann, 20_000), await links(ann, 20_002), await links(ben, 20_000)]
@@ -269,6 +277,12 @@ t.test(
     t.equal((await readByResource(ann, second)).length, 4)
     t.equal((await readByResource(ben, other)).length, 4)
     t.match(log.filter(({ pushedOut }) => pushedOut === 1).length, 1, 'the log line of the call says it')
+    const counted = await (await fetch(new URL('/metrics', bridge.adminUrl))).text()
+    const cut = ROOM.owner.entries + 2
+    for (const [event, count] of Object.entries({ cut, whole: 0, pushed_out: 1 }))
+      t.match(counted, `mcp_bridge_cut_results_total{server="test",event="${event}"} ${count}`)
+    const [, bytes] = /cut_bytes_total\{server="test"\} (\d+)/.exec(counted) ?? []
+    t.ok(Number(bytes) > 30_000 * cut - 20_000, `${bytes}`)
     await ann.close()
     await ben.close()
   },

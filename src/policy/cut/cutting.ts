@@ -3,6 +3,7 @@
  * read it. A result that is short enough passes byte for byte, and so does one that cannot be kept.
  */
 import type { Memory } from '../../limits/memory.js'
+import type { Observe } from '../../ports/events.js'
 import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
 import { CALL_TOOL, LISTEN } from '../../protocol/methods.js'
 import { edit, has, objectIn, type Payload, sizeOf } from '../../rpc/splice.js'
@@ -20,6 +21,7 @@ export interface CuttingOptions {
   limitOf(tool: string | undefined): number | undefined
   kept: KeptResults
   memory: Memory
+  observe?: Observe | undefined
 }
 
 const LIST = 'tools/list'
@@ -29,7 +31,7 @@ const TASK_RESULT = 'tasks/result'
 const TASK_CHANGED = 'notifications/tasks'
 
 /** The policy of one server. It has to be the last one: it knows a tool by the server's own name. */
-export function cutting({ server, limitOf, kept, memory }: CuttingOptions): Policy {
+export function cutting({ server, limitOf, kept, memory, observe }: CuttingOptions): Policy {
   /** By the server's names: whether the tool has an `outputSchema`, which clients validate structured content with. */
   const declaring = new ChosenList<boolean>({
     server,
@@ -52,18 +54,21 @@ export function cutting({ server, limitOf, kept, memory }: CuttingOptions): Poli
     if (limit === undefined || sizeOf(result) * 3 <= limit) return result
     const found = longIn(result, limit, replaces && hasLongStructure(result, limit))
     if (!found) return result
-    const places: { uri: string; dropped: number }[] = []
+    const places: { uri: string; bytes: number; dropped: number }[] = []
     for (const long of found.long) {
-      const place = await kept.keep(call, long)
+      const place = await kept.keep(call, server, long)
       // Nothing is lost: the result passes as it is.
       if (!place) {
         call.log.note({ cut: 'no room' })
+        observe?.({ kind: 'cut', server, what: 'whole' })
         return result
       }
       places.push(place)
     }
     const pushedOut = places.reduce((sum, one) => sum + one.dropped, 0)
     call.log.note({ cut: found.long.length, ...(pushedOut > 0 && { pushedOut }) })
+    const bytes = places.reduce((sum, one) => sum + one.bytes, 0)
+    observe?.({ kind: 'cut', server, what: 'cut', bytes })
     return found.shortened(found.long.map((long, i) => pointersTo(long, places[i]?.uri as string, hasLinks(call))))
   }
 

@@ -54,19 +54,23 @@ export class KeptResults {
   }
 
   /**
-   * Keeps something for the caller. Resolves to its URI without a number, and how many other results were dropped for it;
-   * undefined if it cannot be kept.
+   * Keeps something of a server for the caller. Resolves to its URI without a number, its bytes, and how many other results
+   * were dropped for it; undefined if it cannot be kept.
    */
-  async keep(call: Call, { kind, mimeType, parts }: Long): Promise<{ uri: string; dropped: number } | undefined> {
+  async keep(
+    call: Call,
+    server: string,
+    { kind, mimeType, parts }: Long,
+  ): Promise<{ uri: string; bytes: number; dropped: number } | undefined> {
     const owner = ownerOf(call)
     const head = JSON.stringify({ kind, mimeType, of: parts.length })
     const records = parts.map((part) => `${head}\n${JSON.stringify(part)}`)
     // Of the content, so that a task whose result is read again and again has it once.
     const id = digest(JSON.stringify([owner, ...records.map(digest)])).slice(0, ID_LENGTH)
     const bytes = records.reduce((sum, record) => sum + Buffer.byteLength(record), 0)
-    const entry = { id, owner, bytes, until: this.#now() + KEPT_MINUTES * 60_000 }
+    const entry = { id, owner, server, bytes, until: this.#now() + KEPT_MINUTES * 60_000 }
     const dropped = await this.#store.keep(entry, call.principal, records).catch(() => undefined)
-    return dropped === undefined ? undefined : { uri: SCHEME + this.#sealer.seal({ id, owner }), dropped }
+    return dropped === undefined ? undefined : { uri: SCHEME + this.#sealer.seal({ id, owner }), bytes, dropped }
   }
 
   /** The part that a URI of this bridge names, also with the prefix of a group; undefined for other URIs. */

@@ -5,6 +5,8 @@ export interface KeptEntry {
   readonly id: string
   /** Whose it is: a digest. */
   readonly owner: string
+  /** The server that it is of. */
+  readonly server: string
   readonly bytes: number
   /** When it expires, in milliseconds since 1970. */
   readonly until: number

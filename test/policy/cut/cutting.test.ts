@@ -4,6 +4,7 @@ import t from 'tap'
 import { unlimited } from '../../../src/limits/memory.js'
 import { cutting } from '../../../src/policy/cut/cutting.js'
 import { KeptResults, type PartStore } from '../../../src/policy/cut/kept.js'
+import type { BridgeEvent } from '../../../src/ports/events.js'
 import type { Call, Final, Told } from '../../../src/protocol/call.js'
 import { write } from '../../../src/rpc/splice.js'
 import { callOf, payload, result, toolCall } from '../../support/calls.js'
@@ -26,7 +27,9 @@ function store(): PartStore & { kept: Map<string, readonly string[]> } {
 
 function setUp(parts: PartStore = store(), tools: object[] = [{ name: 'x' }, { name: 'declared', outputSchema: {} }]) {
   const kept = new KeptResults([], parts)
-  const policy = cutting({ server: 's', limitOf: () => LIMIT, kept, memory: unlimited() })
+  const events: BridgeEvent[] = []
+  const observe = (event: BridgeEvent) => events.push(event)
+  const policy = cutting({ server: 's', limitOf: () => LIMIT, kept, memory: unlimited(), observe })
   const answer = async (call: Call, given: Final) =>
     policy(async ({ method }) => (method === 'tools/list' ? result({ tools }) : given))(call)
   /** The whole text that the last block but one names. */
@@ -39,7 +42,7 @@ function setUp(parts: PartStore = store(), tools: object[] = [{ name: 'x' }, { n
       texts.push(part.text)
     }
   }
-  return { answer, rest, kept }
+  return { answer, rest, kept, events }
 }
 
 const blocksIn = (last: Final) =>
@@ -81,8 +84,9 @@ t.test('what is shown begins the text, and the parts are all of it; short result
 t.test('a result that cannot be kept passes whole', async (t) => {
   const given = result({ content: [{ type: 'text', text: 'x'.repeat(5_000) }] })
   for (const keep of [async () => undefined, () => Promise.reject(new Error('no store'))]) {
-    const { answer } = setUp({ keep, part: async () => undefined })
+    const { answer, events } = setUp({ keep, part: async () => undefined })
     t.equal(await answer(toolCall('x'), given), given)
+    t.same(events, [{ kind: 'cut', server: 's', what: 'whole' }])
   }
 })
 

@@ -4,10 +4,17 @@ import t from 'tap'
 import { type KeptEntry, withRoomFor } from '../../../src/policy/cut/room.js'
 
 const ROOM = { all: { entries: 6, bytes: 60 }, owner: { entries: 3, bytes: 25 } }
-const kept = (id: string, owner: string, bytes = 5, until = 100): KeptEntry => ({ id, owner, bytes, until })
+const kept = (id: string, owner: string, bytes = 5, until = 100): KeptEntry => ({
+  id,
+  owner,
+  server: 's',
+  bytes,
+  until,
+})
 const entries = fc.record({
   id: fc.constantFrom(...'abcdefghij'),
   owner: fc.constantFrom('x', 'y', 'z'),
+  server: fc.constant('s'),
   bytes: fc.integer({ min: 1, max: 30 }),
   until: fc.integer({ min: 0, max: 20 }),
 })
