@@ -113,7 +113,8 @@ export class CallLogEntry implements CallLog {
   failureOf(error: unknown, { aborted, reason }: Signal, otherwise: 'disconnected' | 'session'): FailedCall {
     const fault = Fault.from(reason instanceof Fault ? reason : error, this.#handed)
     if (!aborted || reason === fault) return { fault }
-    return { fault, cancelled: typeof reason === 'string' ? 'notification' : otherwise }
+    if (typeof reason === 'string') return { fault, cancelled: 'notification' }
+    return { fault: otherwise === 'session' ? sessionEnded(this.#handed) : fault, cancelled: otherwise }
   }
 
   /**
@@ -260,6 +261,13 @@ function subject(method: string, params: Payload | string): { name: string } | u
   const name = typeof params === 'string' ? params : stringUnder(params, named)
   if (typeof name !== 'string') return undefined
   return { name: (named === 'uri' ? publicAddress(name) : name).slice(0, MAX_LOGGED_NAME) }
+}
+
+/** What a client hears of a call when its session has ended before the answer. */
+function sessionEnded(handedOver: boolean): Fault {
+  return handedOver
+    ? new Fault('upstreamClosed', 'The session has ended; whether the server acted on the call is unknown')
+    : new Fault('sessionNotFound', 'The session has ended: call initialize to open another one')
 }
 
 /** The client's span, by `_meta` or else by the headers. */

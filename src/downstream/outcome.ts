@@ -8,6 +8,7 @@ import type { Ended } from '../rpc/ending.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, raw } from '../rpc/splice.js'
 import type { UnreadResponse } from '../rpc/unread-response.js'
+import type { Frame } from './frames.js'
 
 /** The outcome of a call that was answered. */
 export type AnsweredOutcome = Exclude<Outcome, 'cancelled' | 'fault'>
@@ -15,13 +16,20 @@ export type AnsweredOutcome = Exclude<Outcome, 'cancelled' | 'fault'>
 /** Why a call has no answer of the server. */
 export interface FailedCall {
   fault: Fault
-  /** Set if the client gave the call up, so that no answer is required. */
+  /** Set if the client gave the call up, or ended its session. */
   cancelled?: Cancelled | undefined
 }
 
 /** The error that answers a failed call. */
 export function failureError({ fault, cancelled }: FailedCall, draftErrorCodes = false): RpcError {
-  return cancelled ? { code: -32603, message: 'Request cancelled' } : fault.toRpcError(draftErrorCodes)
+  return lastOf({ fault, cancelled }).cancelled
+    ? { code: -32603, message: 'Request cancelled' }
+    : fault.toRpcError(draftErrorCodes)
+}
+
+/** How a failed call ends for its client. One that has ended its session by another request waits for an answer all the same. */
+export function lastOf({ fault, cancelled }: FailedCall): NonNullable<Frame['last']> {
+  return { status: 200, fault, cancelled: cancelled === 'session' ? undefined : cancelled }
 }
 
 /** The outcome of a reply. A tool result with `isError` is `tool_error`. */

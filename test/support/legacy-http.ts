@@ -102,6 +102,11 @@ export class LegacyHttp {
     return this.#streams.size
   }
 
+  /** Ends every open GET stream. */
+  endStreams(): void {
+    for (const stream of this.#streams.keys()) stream.end()
+  }
+
   /** Cuts every connection, as a server that is killed does. */
   cut(): void {
     this.#server.closeAllConnections()

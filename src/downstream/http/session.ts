@@ -87,7 +87,7 @@ export class HttpSession implements KeptSession {
 
   close(): void {
     this.client.close()
-    this.#streams.close()
+    this.#streams.closeOnceAnswered()
   }
 
   /**

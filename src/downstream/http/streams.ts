@@ -169,6 +169,8 @@ export class Streams implements Outlet {
   readonly #queued: QueuedMessages
   /** The GET streams end with the last open request. */
   #ends = false
+  /** Called when no request is open any more. */
+  #whenAnswered: (() => void) | undefined
 
   constructor(principal: string, store: EventStore) {
     this.principal = principal
@@ -206,6 +208,7 @@ export class Streams implements Outlet {
     stream.begin = undefined
     this.#answering.delete(stream)
     if (this.#ends) this.endStandalone()
+    if (this.#whenAnswered && this.#answering.size === 0) this.#whenAnswered()
   }
 
   /** Opens a GET stream; undefined if too many are open. */
@@ -256,9 +259,15 @@ export class Streams implements Outlet {
     return !this.connected
   }
 
-  /** The server has ended the session. */
   ended(): void {
-    this.onEnd()
+    // The session may still be about to open, or a message without an answer to be refused.
+    setImmediate(() => this.#onceAnswered(() => this.onEnd()))
+  }
+
+  /** A client waits for ever for an answer that the end of its session has cut off. */
+  #onceAnswered(end: () => void): void {
+    if (this.#answering.size === 0) end()
+    else this.#whenAnswered = end
   }
 
   /** Handles the end of a connection. */
@@ -287,8 +296,15 @@ export class Streams implements Outlet {
     for (const stream of this.#standalone) stream.end()
   }
 
+  /** Ends the GET streams, and everything else as soon as no request is open. */
+  closeOnceAnswered(): void {
+    for (const stream of this.#standalone) stream.end()
+    this.#onceAnswered(() => this.close())
+  }
+
   /** Ends all streams and drops all stored events. */
   close(): void {
+    this.#whenAnswered = undefined
     for (const stream of this.#all) stream.end()
     this.#queued.close()
     this.stored.end()

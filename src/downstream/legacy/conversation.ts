@@ -17,7 +17,7 @@ import {
 } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { ECHOED, printable } from '../../texts/printable.js'
-import { answerLost, type Send } from '../frames.js'
+import { answerLost, type Frame, type Send } from '../frames.js'
 import type { Logger } from '../logger.js'
 import { readBatch, together } from './batch.js'
 import { openSession } from './open-session.js'
@@ -118,7 +118,8 @@ export class Conversation {
     } else {
       const { write } = this.#options
       const lost = () => answerLost(message.id)
-      await this.#answer(message, ({ text, last }) => (last?.cancelled ? undefined : write(text, last && lost)), about)
+      const send: Send = ({ text, last }) => (this.#isUnwanted(last) ? undefined : write(text, last && lost))
+      await this.#answer(message, send, about)
     }
   }
 
@@ -212,13 +213,18 @@ export class Conversation {
     else await send({ text: errorMessage(request.id, outsideSession(request, this.#failed).toRpcError()), last })
   }
 
+  /** Whether nobody waits for an answer. */
+  #isUnwanted(last: Frame['last']): boolean {
+    return last !== undefined && (this.#closed || last.cancelled !== undefined)
+  }
+
   async #takeAll(batch: Message & { kind: 'batch' }, about: AboutRequest): Promise<void> {
     const { requests, others, errors } = readBatch(batch)
     for (const message of others) this.#take(message)
     const answers: Wire[] = [...errors]
     const send: Send = ({ text, last }) => {
       if (!last) return this.#options.write(text)
-      if (!last.cancelled) answers.push(text)
+      if (!this.#isUnwanted(last)) answers.push(text)
       return undefined
     }
     await Promise.all(requests.map((request) => this.#answer(request, send, about)))

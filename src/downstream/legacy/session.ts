@@ -117,7 +117,7 @@ export interface Outlet {
   deliver(text: Wire, about?: AboutMessage): void
   /** Whether the session can end without a connected client noticing. */
   isIdle(): boolean
-  /** The server has ended the session. */
+  /** The server has ended the session: it is over here as soon as all requests in flight are answered. */
   ended(): void
 }
 

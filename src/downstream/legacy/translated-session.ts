@@ -55,7 +55,7 @@ import { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell, tellSession } from '../logger.js'
-import { failureError } from '../outcome.js'
+import { failureError, lastOf } from '../outcome.js'
 import { endWith } from '../token-end.js'
 import { AskedSession } from './asked-session.js'
 import { EmulatedTasks } from './emulated-tasks.js'
@@ -265,7 +265,7 @@ export class TranslatedSession implements ClientSession {
     const failed = { method, params: typeof params === 'string' ? EMPTY : params, caller: this.#caller }
     const text = errorMessage(id, legacyError(failed, failureError(failure), this.revision))
     record.failed(failure, text)
-    return { text, last: { status: 200, ...failure } }
+    return { text, last: lastOf(failure) }
   }
 
   take(message: Notification | Response): undefined {

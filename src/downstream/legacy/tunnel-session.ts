@@ -17,7 +17,7 @@ import type { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Frame, Send } from '../frames.js'
 import { tellSession } from '../logger.js'
-import { failureError } from '../outcome.js'
+import { failureError, lastOf } from '../outcome.js'
 import { endWith } from '../token-end.js'
 import type { SortedBatch } from './batch.js'
 import { InFlight } from './in-flight.js'
@@ -48,7 +48,7 @@ export class TunnelSession implements ClientSession {
   readonly #answering = new Set<LinkedCall>()
   /** The server has ended the session. */
   #lost = false
-  /** Ends of the session and of streams, which wait until what has become of calls is sent. */
+  /** Ends of streams, which wait until what has become of calls is sent. */
   #ends: (() => void)[] = []
 
   /** Another session has its place: it ends with its requests in flight. */
@@ -70,10 +70,9 @@ export class TunnelSession implements ClientSession {
         this.#recorder?.sent(text, about?.call, about?.origin)
         outlet.deliver(text, about)
       },
-      // Deferred, so that calls in flight learn how they have ended.
       ended: () => {
         this.#lost = true
-        this.#onceSent(() => outlet.ended())
+        outlet.ended()
       },
     })
   }
@@ -151,7 +150,7 @@ export class TunnelSession implements ClientSession {
           : record.failureOf(error, controller, 'session')
         const text = errorMessage(id, legacyError(call.asked, failureError(failure), this.revision))
         record.failed(failure, text)
-        last = { text, last: { status: 200, ...failure } }
+        last = { text, last: lastOf(failure) }
       }
       const held = send(last)
       if (held) await held

@@ -233,6 +233,7 @@ export class DirectTunnel implements Tunnel, Owner {
   async ask(request: Request, signal: Signal, say: SayTunnelled, about: AboutAsked = {}): Promise<void> {
     const { principal, tasks, revision } = this.#options
     const { method, params } = request
+    if (this.over) throw this.#goneWith(undefined)
     if (typeof params !== 'string' && tasks.tellsApart(principal) && concernsTasks(request))
       await tasks.asked(principal, method, params)
     if (method !== CALL_TOOL || this.#makesTasks) this.#traces.requested(request)
