@@ -150,6 +150,7 @@ export class Bridge {
     const { metrics } = context
     this.inspected = {
       servers: () => serversNow(this.mounts),
+      simplified: (group) => this.groups.get(group)?.simplified ?? [],
       status: () => statusOf(context.version, this.#readiness, this.mounts),
       process: () => processNow(context.version),
       targets: () => this.#inspectorFront.targets(),

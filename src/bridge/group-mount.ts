@@ -10,11 +10,13 @@ import { Admission } from '../policy/admission.js'
 import { compose } from '../policy/compose.js'
 import { reading } from '../policy/cut/reading.js'
 import { chosenFrom } from '../policy/forwarding.js'
+import { SimplifiedTools } from '../policy/portable/simplified.js'
 import type { Gauge } from '../ports/events.js'
 import type { Handler, Policy, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Upstream } from '../protocol/upstream.js'
+import type { Simplified } from '../texts/simplified.js'
 import { lookEvery } from '../time/time.js'
 import { ClientSide, type Pipe } from './client-side.js'
 import { type BridgeContext, logOf, observerOf } from './context.js'
@@ -66,7 +68,9 @@ export class GroupMount implements Served {
   /** The group behind its policies, as its servers define their tools, and as clients see it. */
   readonly #guarded: Handler
   #handle: Handler
-  readonly #portable: (entry: GroupSettings, keepsNames?: boolean) => Policy[]
+  /** The policies that make tools portable: of the group, or of one of its servers, whose names stay. */
+  readonly #portable: (entry: GroupSettings, server?: string) => Policy[]
+  readonly #simplified = new SimplifiedTools()
   /** Its name in the audit log; undefined without one. */
   readonly #auditedAs: string | undefined
 
@@ -100,7 +104,19 @@ export class GroupMount implements Served {
     const group = this.#group
     const { lists } = results
     const audited = auditOfGroup(name, settings, shared.audit)
-    this.#portable = ({ schemas }, keepsNames) => portableOf(name, schemas, shared.memory, keepsNames)
+    const { note } = this.#simplified
+    this.#portable = ({ schemas }, server) =>
+      portableOf({
+        server: name,
+        schemas,
+        memory: shared.memory,
+        keepsNames: server !== undefined,
+        told: (tool, one) => {
+          if (server !== undefined) note(`${server} ${tool}`, one && { ...one, server })
+          // Only its name: the rest has been said of the server.
+          else note(tool, one?.shown === undefined ? undefined : { tool, shown: one.shown })
+        },
+      })
     this.#guarded = compose(group.handle, ...(audited ? [audited] : []), this.#admitted, this.#admission.policy, lists)
     this.#handle = compose(this.#guarded, ...this.#portable(entry))
     this.upstream = {
@@ -165,7 +181,7 @@ export class GroupMount implements Served {
                 mount,
                 // Where results are cut, the group has the tool that reads them, and its servers do not.
                 { prefix, group: mount.cutsResults ? this.name : this.#auditedAs, sleeps: sleeps[i] ?? false },
-                this.#portable(entry, true),
+                this.#portable(entry, mount.name),
               ),
         ]
       }),
@@ -195,6 +211,13 @@ export class GroupMount implements Served {
   /** Tools and prompts that are missing in its lists, because an earlier server has one of the same name. */
   get hidden(): readonly Hidden[] {
     return this.#group.hidden
+  }
+
+  /** What portable schemas make of the tools of its servers, as clients have listed them. */
+  get simplified(): readonly Simplified[] {
+    if (!this.#entry.schemas) return []
+    const isServed = (server: string | undefined) => this.#mounts.some(({ name }) => name === server)
+    return this.#simplified.all.filter(({ server }) => server === undefined || isServed(server))
   }
 
   /** Its servers. */

@@ -18,6 +18,7 @@ import { compose } from '../policy/compose.js'
 import { reading as readingResults } from '../policy/cut/reading.js'
 import { type ForwardedHeader, lackedBy, requiring } from '../policy/forwarding.js'
 import { type Pages, reading } from '../policy/pages.js'
+import { SimplifiedTools } from '../policy/portable/simplified.js'
 import { Quarantine } from '../policy/quarantine.js'
 import { subscribers } from '../policy/subscribers.js'
 import { ToolNames } from '../policy/tool-names.js'
@@ -92,6 +93,8 @@ export class Mount implements Served {
   readonly forwarded: readonly ForwardedHeader[]
   /** The parts that decide what is hidden from clients, for the inspector. */
   readonly hiding: HidingServer
+  /** What portable schemas make of its tools. */
+  readonly simplified = new SimplifiedTools()
   /** What it is made of. If a reload does not change it, the mount stays. */
   readonly plan: MountPlan
   readonly #log: Logger
@@ -244,7 +247,7 @@ export class Mount implements Served {
         ...(audited ? [audited] : []),
         ...(required ? [required] : []),
         // Before all others, which know the tools as the server has defined them.
-        ...portableOf(name, own.schemas, memory),
+        ...portableOf({ server: name, schemas: own.schemas, memory, told: this.simplified.note }),
       ),
       notify: (notice) => {
         if (quarantine && !quarantine.open) return undefined

@@ -14,7 +14,7 @@ import { compose } from '../policy/compose.js'
 import { cutting } from '../policy/cut/cutting.js'
 import type { KeptResults } from '../policy/cut/kept.js'
 import { globs, MAX_MATCHED_NAME } from '../policy/globs.js'
-import { portable, type Schemas } from '../policy/portable/portable.js'
+import { type PortableOptions, portable, type Schemas } from '../policy/portable/portable.js'
 import { type EventScopes, type RequiredScopes, type Scopes, scopes } from '../policy/scopes.js'
 import { type ToolLimitsOptions, toolLimits } from '../policy/tool-limits.js'
 import type { ListedTool, ToolNames } from '../policy/tool-names.js'
@@ -153,8 +153,11 @@ export function approvalOf(
 }
 
 /** The policy that makes schemas and names of tools portable: nothing else to compose if they stay as they are. */
-export function portableOf(server: string, schemas: Schemas | undefined, memory: Memory, keepsNames = false): Policy[] {
-  return schemas ? [portable({ server, schemas, keepsNames, memory })] : []
+export function portableOf({
+  schemas,
+  ...options
+}: Omit<PortableOptions, 'schemas'> & { schemas: Schemas | undefined }): Policy[] {
+  return schemas ? [portable({ ...options, schemas })] : []
 }
 
 /** The policy that cuts results of tools; none if they are not cut. */

@@ -1,8 +1,8 @@
 /** Runs `mcp-bridge probe`. */
 import { Bridge } from '../bridge/bridge.js'
-import type { Settings } from '../config/settings.js'
+import { groupsOf, type Settings } from '../config/settings.js'
 import { describeGroup, groupInWords } from '../describe/group.js'
-import { describeServer, serverInWords } from '../describe/server.js'
+import { type DescribeOptions, describeServer, serverInWords } from '../describe/server.js'
 import { Fault, needsSignIn } from '../fault/fault.js'
 import { createLog } from '../log/log.js'
 import { printable, printableLines } from '../texts/printable.js'
@@ -39,7 +39,8 @@ export function probingBridge(settings: Settings, program: Program): Bridge {
 
 async function probeOne(bridge: Bridge, settings: Settings, json: boolean, { output, errors }: Program): Promise<void> {
   const { server } = bridge
-  const [[name, choice] = ['', {}]] = Object.entries(settings.mcpServers)
+  const [name = ''] = Object.keys(settings.mcpServers)
+  const choice = choiceOf(settings, name)
   if (!server.isProgram) errors.target = server.target
   if (output.terminal && !json) output.err(`Asking ${server.target} …\n`)
   const { patience } = server
@@ -72,13 +73,18 @@ async function probeOne(bridge: Bridge, settings: Settings, json: boolean, { out
   }
 }
 
+/** What is chosen of a server, and whether clients of a group get its tools with portable schemas. */
+function choiceOf(settings: Settings, name: string): NonNullable<DescribeOptions['choice']> {
+  const choice = settings.mcpServers[name]
+  if (choice?.schemas) return choice
+  const groups = [...groupsOf(settings).values()].filter(({ members }) => members.some(({ server }) => server === name))
+  const schemas = groups.find((group) => group.schemas)?.schemas
+  // Names are those of the group, with its prefix.
+  return { ...choice, ...(schemas && { schemas, keepsNames: true }) }
+}
+
 /** Prints each server when it answers, and then the groups, which have no answers left to wait for. */
-async function probeAll(
-  bridge: Bridge,
-  { mcpServers }: Settings,
-  json: boolean,
-  { output }: Program,
-): Promise<boolean> {
+async function probeAll(bridge: Bridge, settings: Settings, json: boolean, { output }: Program): Promise<boolean> {
   try {
     const servers = await Promise.all(
       [...bridge.mounts].map(async ([name, { server, accounts }]) => {
@@ -86,7 +92,7 @@ async function probeAll(
           return [
             name,
             server,
-            await describeServer(server, { tools: 'attempted', choice: mcpServers[name] ?? {}, name }),
+            await describeServer(server, { tools: 'attempted', choice: choiceOf(settings, name), name }),
           ] as const
         } catch (error) {
           const isLogin = accounts && !accounts.settings.apiKey && needsSignIn(error)

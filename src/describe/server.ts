@@ -6,13 +6,14 @@ import { MAX_LIST_BYTES, MAX_PAGES } from '../limits/constants.js'
 import { type AskedRules, askedNames } from '../policy/approval/asked-tools.js'
 import { type Left, leftOf, type ServerChoice, shownTools } from '../policy/choice/left.js'
 import { choosing } from '../policy/choice/seen.js'
-import { type Simplified, simplifiedIn } from '../policy/portable/simplified.js'
+import { simplifiedIn } from '../policy/portable/simplified.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { nextCursor } from '../protocol/listed.js'
 import { weightOf } from '../rpc/source.js'
 import { EMPTY, edit, type Payload, raw, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
+import { MAX_SAID_OF_TOOL, type Simplified, simplifiedTool, simplifiedTools } from '../texts/simplified.js'
 import { HangUp } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
 import type { AddressHealth, UpstreamServer } from '../upstream/server.js'
@@ -60,7 +61,11 @@ export interface DescribeOptions {
    */
   tools?: 'required' | 'attempted' | 'left out'
   /** What the configuration chooses of the server. */
-  choice?: ServerChoice & { schemas?: unknown; tools?: { approve?: AskedRules['approve'] | undefined } | undefined }
+  choice?: ServerChoice & {
+    schemas?: unknown
+    keepsNames?: boolean
+    tools?: { approve?: AskedRules['approve'] | undefined } | undefined
+  }
   /** The name of the server in the configuration. */
   name?: string
 }
@@ -78,7 +83,7 @@ export async function describeServer(
   const seen = (page: Payload) => {
     given(page)
     if (asked) approved.push(...asked(page))
-    if (choice.schemas) simplified.push(...simplifiedIn(page))
+    if (choice.schemas) simplified.push(...simplifiedIn(page, own.keepsNames))
   }
   const { result: discovered, server: named } = await ask(server, 'server/discover', EMPTY)
   const { verdict } = server
@@ -284,13 +289,9 @@ function leftInWords({ option, shown, of, unmatched, displaced, error }: Left): 
 }
 
 function simplifiedInWords(simplified: readonly Simplified[]): string[] {
-  const isKept = ({ why }: Simplified) => why !== undefined
-  const [kept, others] = [simplified.filter(isKept), simplified.filter((one) => !isKept(one))]
-  return [
-    ...(others.length > 0 ? [`  for models   ${others.length} schemas of tools are simplified`] : []),
-    ...others.flatMap(({ tool, notes = [] }) => notes.map((note) => `    ${tool}: ${oneLine(note, 200)}`)),
-    ...kept.map(({ tool, why = '' }) => `    ${tool} keeps its schema: ${oneLine(why, 200)}`),
-  ]
+  if (simplified.length === 0) return []
+  const tools = simplified.map((one) => `    ${one.tool}: ${oneLine(simplifiedTool(one), MAX_SAID_OF_TOOL)}`)
+  return [`  for models  ${simplifiedTools(simplified)}`, ...tools]
 }
 
 /** A text of a server in one line. */

@@ -203,7 +203,9 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
             // Of another bridge, its own tools and sessions.
             ...one,
           })),
-          ...others.map((one) => (groups.has(one.name) ? { ...one, isGroup: true } : one)),
+          ...others.map((one) =>
+            groups.has(one.name) ? { ...one, isGroup: true, simplified: bridge.simplified?.(one.name) } : one,
+          ),
         ],
         try: { allowed: why === undefined, ...(why !== undefined && { why }) },
         targets,

@@ -4,6 +4,7 @@ import type { ProcessNow } from '../ports/bridge-status.js'
 import { isFailure } from '../ports/outcome.js'
 import type { ServerStatus } from '../ports/server-status.js'
 import type { RecordedEvent, Side } from '../recorder/events.js'
+import type { Simplified } from '../texts/simplified.js'
 import type { CallView } from './call-views.js'
 import type { SessionCounts } from './open-sessions.js'
 
@@ -34,6 +35,8 @@ export interface ServerView {
   name: string
   /** It is a group: it has no era, process or state of its own. */
   isGroup?: true
+  /** What portable schemas make of the tools of a group. */
+  simplified?: readonly Simplified[] | undefined
   /** The servers of a group that have got calls of it. */
   members?: string[] | undefined
   era: string

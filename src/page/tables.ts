@@ -7,6 +7,7 @@ import type { ProcessNow, ServerNow, ServerView } from '../inspect/server-views.
 import type { SessionView } from '../inspect/session-views.js'
 import { clock, duration, lossOf, shown } from '../inspect/words.js'
 import { mebibytes } from '../texts/mebibytes.js'
+import { MAX_SAID_OF_TOOL, type Simplified, simplifiedTool, simplifiedTools } from '../texts/simplified.js'
 import { Advised } from './documented.js'
 import { lookAtServers } from './feed.js'
 import { whyNothing } from './nothing.js'
@@ -88,6 +89,9 @@ interface ServerProps {
 function Server({ name, now, seen, state = now?.state ?? '' }: ServerProps) {
   const { transport, at, ms, pids = [], starts = 0, calls = 0, failed = 0, stderr = [], members = [] } = seen ?? {}
   const why = now?.why ?? seen?.why
+  // A tool that is no longer listed is no longer called.
+  const isListed = ({ tool }: Simplified) => now?.tools?.includes(tool) ?? true
+  const simplified = (now ?? seen)?.simplified?.filter(isListed) ?? []
   const era = now?.era ?? seen?.era
   // The era of an unknown server was not detected.
   const isDetected = at !== undefined && era !== undefined && era !== 'unknown'
@@ -116,6 +120,7 @@ function Server({ name, now, seen, state = now?.state ?? '' }: ServerProps) {
     ['Open sessions', sessionsIn(now?.sessions ?? openSessions(name))],
     ['Circuit breaker', now && breakerOf(now)],
     ['Tools', now?.tools && html`<${Tools} names=${now.tools} descriptions=${now.descriptions} />`],
+    ['For models', simplified.length > 0 && html`<${ForModels} simplified=${simplified} />`],
   ]
   const messages = now?.messages ?? seen?.messages ?? []
   return html`
@@ -214,6 +219,17 @@ function Tools({ names, descriptions = {} }: Pick<ServerNow, 'descriptions'> & {
     <details class="tools">
       <summary><span>${names.length}: ${first.join(', ')}${names.length > TOOLS ? ', …' : ''}</span></summary>
       <ul tabindex="0">${names.map((name) => html`<li><b>${shown(name)}</b> <span class="faint">${shown(about(name), 200)}</span></li>`)}</ul>
+    </details>
+  `
+}
+
+/** What portable schemas make of tools: how many, and each of them if it is opened. */
+function ForModels({ simplified }: { simplified: readonly Simplified[] }) {
+  const named = ({ server, tool }: Simplified) => shown(server === undefined ? tool : `${server}: ${tool}`)
+  return html`
+    <details class="tools">
+      <summary><span>${simplifiedTools(simplified)}</span></summary>
+      <ul tabindex="0">${simplified.map((one) => html`<li><b>${named(one)}</b> <span class="faint">${shown(simplifiedTool(one), MAX_SAID_OF_TOOL)}</span></li>`)}</ul>
     </details>
   `
 }

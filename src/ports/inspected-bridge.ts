@@ -1,4 +1,6 @@
 /** What the inspector needs of its bridge: the state of the servers, and a way to call what is served. */
+
+import type { Simplified } from '../texts/simplified.js'
 import type { BridgeStatus, ProcessNow } from './bridge-status.js'
 import type { ServerStatus } from './server-status.js'
 
@@ -27,6 +29,8 @@ export interface HiddenItems {
 export interface InspectedBridge {
   /** The servers now. */
   servers(): readonly ServerStatus[]
+  /** What portable schemas make of the tools of a group, as clients have listed them; undefined if that is not one bridge. */
+  simplified?(group: string): readonly Simplified[]
   /** The state of the process, its servers and groups; undefined if that is not one bridge. */
   status?(): BridgeStatus
   /** The process that serves; undefined if that is not one bridge. */

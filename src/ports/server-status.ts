@@ -1,3 +1,6 @@
+/** What a bridge says of one of its servers to its inspector. */
+import type { Simplified } from '../texts/simplified.js'
+
 /** The current state of a server, as the bridge reports it to its inspector. */
 export interface ServerStatus {
   name: string
@@ -19,4 +22,6 @@ export interface ServerStatus {
    * The circuit breaker is open: consecutive failures, and milliseconds until the next attempt. Undefined if it is closed.
    */
   pause?: { failures?: number | undefined; ms: number } | undefined
+  /** What portable schemas make of its tools, as clients have listed them. */
+  simplified?: readonly Simplified[] | undefined
 }

@@ -1,4 +1,5 @@
 /** Groups on the command line: which one is served, and what `check` and `probe` say of them. */
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parseCommand } from '../../src/cli/parse.js'
 import { groupsOf, type Settings } from '../../src/config/settings.js'
@@ -155,4 +156,18 @@ t.test('announces the path of the default group, and serves it on stdio', async 
   piped.child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })}\n`)
   await until(() => piped.stdout() !== '', 'an answer')
   t.match(JSON.parse(piped.stdout()), { id: 1, result: { content: [{ text: '{"a":1}' }] } })
+})
+
+t.test('probe says what a group with portable schemas makes of the tools of its servers', async (t) => {
+  const intricate = {
+    command: process.execPath,
+    args: [fileURLToPath(new URL('../fixtures/intricate.mjs', import.meta.url))],
+  }
+  const mcpServers = { in: intricate, out: intricate }
+  const groups = { team: { servers: ['in'], prefix: 'always', schemas: { portable: ['gemini*'] } } }
+  const file = temporaryFile(t, 'mcp.json', { mcpServers, groups })
+  const { servers } = JSON.parse((await run(t, ['probe', '--config', file, '--json'])).stdout)
+  t.match(servers.in.simplified, [{ tool: 'tree' }, { tool: 'find' }, { tool: 'files.read/all' }, { tool: 'lost' }])
+  t.notMatch(servers.in.simplified, [{}, {}, { shown: String }], 'names are those of the group')
+  t.equal(servers.out.simplified, undefined)
 })

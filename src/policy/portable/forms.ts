@@ -21,6 +21,8 @@ export interface Work {
   readonly root: unknown
   /** What has been simplified, for people. */
   readonly notes: Set<string>
+  /** Keywords that are said in words. */
+  readonly said: Set<string>
   /** Forms that may still be made. */
   left: number
 }
@@ -70,8 +72,10 @@ export function formsOf(schema: unknown, trail: Trail, work: Work): SchemaForm[]
     const variants = listed(schema[key])
     if (variants.length === 0) continue
     const groups = requiredGroups(variants)
-    if (groups) forms = forms.map((form) => withHint(form, key, groups))
-    else forms = product(forms, alternatives(key, variants, trail, work))
+    if (groups) {
+      forms = forms.map((form) => withHint(form, key, groups))
+      work.said.add(key)
+    } else forms = product(forms, alternatives(key, variants, trail, work))
   }
   return forms
 }

@@ -9,6 +9,7 @@ import type { Call, Caller, Final, Handler, Policy } from '../../protocol/call.j
 import { CALL_TOOL } from '../../protocol/methods.js'
 import { memoize, Recent } from '../../rpc/memoize.js'
 import { edit, objectIn, type Payload, parseObject, stringUnder, type Value, write } from '../../rpc/splice.js'
+import type { Simplified } from '../../texts/simplified.js'
 import { ChosenList } from '../choice/listed.js'
 import { asSeen } from '../choice/seen.js'
 import { globs } from '../globs.js'
@@ -27,6 +28,8 @@ export interface PortableOptions {
   /** Names stay: another policy makes them portable, with the prefix of a group. */
   keepsNames?: boolean
   memory: Memory
+  /** Called with each listed tool, by its name at the server; undefined if clients see it as it is. */
+  told?: (tool: string, simplified: Simplified | undefined) => void
 }
 
 /** A tool that a client may call, and how. */
@@ -43,9 +46,14 @@ const NAME = /^[a-z_][\w-]{0,63}$/i
 const DIGITS = 6
 
 /** The policy of one server or group. It has to be the first one: all others know a tool by its own name. */
-export function portable({ server, schemas, keepsNames = false, memory }: PortableOptions): Policy {
+export function portable({ server, schemas, keepsNames = false, memory, told }: PortableOptions): Policy {
   const isFor = clientsOf(schemas)
-  const see = asSeen('tools', 'name', (tool, name) => ported(tool, name, keepsNames ? name : nameOf(name)))
+  const see = asSeen('tools', 'name', (tool, name) => {
+    const form = formOfTool(tool)
+    const shown = keepsNames ? name : nameOf(name)
+    told?.(name, simplification(name, shown, form))
+    return ported(tool, name, shown, form)
+  })
   const list = new ChosenList<Ported>({ server, method: 'tools/list', see, memory })
   async function calling(call: Call, next: Handler): Promise<Final> {
     const name = stringIn(call.params, 'name')
@@ -81,9 +89,7 @@ function clientsOf(schemas: Schemas): (caller: Caller) => boolean {
   return ({ clientInfo }) => clientInfo !== undefined && isNamedIn(clientInfo)
 }
 
-function ported(tool: Payload, name: string, shown: string) {
-  const schema = objectIn(tool, 'inputSchema')
-  const made = schema && formOf(schema)
+function ported(tool: Payload, name: string, shown: string, made: Form | undefined) {
   const edits: Record<string, Value> = {}
   if (shown !== name) edits['name'] = JSON.stringify(shown)
   if (made && 'schema' in made) edits['inputSchema'] = JSON.stringify(made.schema)
@@ -96,8 +102,15 @@ function ported(tool: Payload, name: string, shown: string) {
   }
 }
 
+/** What is said of a tool; undefined if clients see it as it is. */
+export function simplification(name: string, shown: string, form: Form | undefined): Simplified | undefined {
+  if (!form && shown === name) return undefined
+  const schema = form && ('why' in form ? { why: form.why } : { notes: form.notes })
+  return { tool: name, ...(shown !== name && { shown }), ...schema }
+}
+
 /** The name for models: a changed one has a digest of the original, so that it is no other tool's. */
-function nameOf(name: string): string {
+export function nameOf(name: string): string {
   if (NAME.test(name)) return name
   const plain = name.replace(/[^\w-]/g, '_').replace(/^(?=[^a-z_])/i, '_')
   return `${plain.slice(0, 63 - DIGITS)}_${digest(name)
@@ -106,16 +119,21 @@ function nameOf(name: string): string {
 }
 
 /** The schema has no portable form: the reason. */
-export interface Unportable {
+interface Unportable {
   readonly why: string
 }
 
+/** What becomes of a schema that is not portable as it is. */
+type Form = Portable | Unportable
+
 /** Most schemas that are kept in each generation: more than the tools of ten servers. */
 const MAX_PORTABLE_SCHEMAS = 500
-const known = new Recent<Portable | Unportable | 'as it is'>({ max: MAX_PORTABLE_SCHEMAS })
+const known = new Recent<Form | 'as it is'>({ max: MAX_PORTABLE_SCHEMAS })
 
-/** The portable form of a schema; undefined if it is portable as it is. Computed once for each text. */
-export function formOf(schema: Payload): Portable | Unportable | undefined {
+/** The portable form of a tool's schema; undefined if it is portable as it is. Computed once for each text. */
+export function formOfTool(tool: Payload): Form | undefined {
+  const schema = objectIn(tool, 'inputSchema')
+  if (!schema) return undefined
   const text = write(schema)
   const key = digest(text)
   let form = known.get(key)
@@ -126,7 +144,7 @@ export function formOf(schema: Payload): Portable | Unportable | undefined {
   return form === 'as it is' ? undefined : form
 }
 
-function made(text: string): Portable | Unportable | 'as it is' {
+function made(text: string): Form | 'as it is' {
   try {
     return portableSchema(JSON.parse(text)) ?? 'as it is'
   } catch (error) {

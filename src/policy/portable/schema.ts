@@ -52,7 +52,7 @@ const MAX_NUMBER_FORMS = 16
 /** Undefined if the schema is portable as it is. Throws NotPortable if it has no portable form. */
 export function portableSchema(schema: unknown): Portable | undefined {
   if (!isMembers(schema)) throw new NotPortable('it is no object')
-  const work: Work = { root: schema, notes: new Set(), left: MAX_PARTS }
+  const work: Work = { root: schema, notes: new Set(), said: new Set(), left: MAX_PARTS }
   const forms = product([{ keywords: { type: 'object' }, trail: new Map() }], formsOf(schema, new Map(), work))
   const written = forms.length === 1 ? undefined : alternatives(forms, work)
   if (forms.length === 0 || written?.length === 0) throw new NotPortable('no arguments fit it')
@@ -64,6 +64,7 @@ export function portableSchema(schema: unknown): Portable | undefined {
   if (canonical(JSON.stringify(root.schema)) === canonical(JSON.stringify(schema))) return undefined
   const [before, after] = [schema, root.schema].map((one) => JSON.stringify(one).length) as [number, number]
   if (after > Math.max(MAX_LENGTH, before * MAX_GROWTH)) throw new NotPortable('it is too large without references')
+  if (work.said.size > 0) work.notes.add(`in words only: ${[...work.said].join(', ')}`)
   return { schema: root.schema, mapping: root.mapping, notes: [...work.notes] }
 }
 
@@ -109,9 +110,9 @@ function simple(form: SchemaForm, work: Work): Members[] {
       return [text(keywords, work)]
     case 'number':
     case 'integer':
-      return numbers(type, keywords)
+      return numbers(type, keywords, work)
     case 'boolean':
-      return [boolean(keywords)]
+      return [boolean(keywords, work)]
     case 'null':
       return []
     default:
@@ -149,10 +150,10 @@ function anything(form: SchemaForm, work: Work): Members[] {
 }
 
 /** Texts of a schema: its own, and what is only said in words. */
-function described(keywords: Members): Members {
+function described(keywords: Members, { said }: Work): Members {
   const { title, description } = keywords
   const own = typeof description === 'string' ? description : undefined
-  const more = sayings(keywords).filter((one) => !own?.includes(one))
+  const more = sayings(keywords, said).filter((one) => !own?.includes(one))
   const all = [...(own === undefined ? [] : [own]), ...more].join(' ')
   return texts({ title, description: all === '' && own === undefined ? undefined : all })
 }
@@ -176,7 +177,7 @@ function text(keywords: Members, work: Work): Members {
     work.notes.add('the empty text is left out of an enumeration')
   return {
     type: 'string',
-    ...described(keywords),
+    ...described(keywords, work),
     ...(named && named.length > 0 && { enum: named }),
     ...bounds(keywords, 'minLength', 'maxLength'),
     ...(named?.length === 0 && { maxLength: 0 }),
@@ -186,8 +187,8 @@ function text(keywords: Members, work: Work): Members {
 }
 
 /** Gemini takes only texts in an enumeration, so numbers become bounds. */
-function numbers(type: 'number' | 'integer', keywords: Members): Members[] {
-  const base: Members = { type, ...described(keywords), ...limits(type, keywords) }
+function numbers(type: 'number' | 'integer', keywords: Members, work: Work): Members[] {
+  const base: Members = { type, ...described(keywords, work), ...limits(type, keywords) }
   if (!Array.isArray(keywords['enum'])) return [base]
   const { exclusiveMinimum, exclusiveMaximum } = keywords
   const isWithin = (value: number) =>
@@ -230,10 +231,10 @@ function limits(type: string, keywords: Members): Members {
   }
 }
 
-function boolean(keywords: Members): Members {
+function boolean(keywords: Members, work: Work): Members {
   const { enum: values } = keywords
   const only = Array.isArray(values) && new Set(values).size === 1 ? `Always ${String(values[0])}.` : undefined
-  const { description, ...others } = described(keywords) as { description?: string }
+  const { description, ...others } = described(keywords, work) as { description?: string }
   const all = [description, only !== undefined && !description?.includes(only) ? only : undefined].filter(
     (one) => one !== undefined,
   )
@@ -254,7 +255,7 @@ function array({ keywords, trail }: SchemaForm, work: Work): Members {
   const atMost = !each ? 0 : Math.min(most, isSame ? places.length : Number.POSITIVE_INFINITY)
   return {
     type: 'array',
-    ...described(keywords),
+    ...described(keywords, work),
     items: each ?? { type: 'string' },
     ...bounds(keywords, 'minItems'),
     ...(Number.isFinite(atMost) && { maxItems: atMost }),
@@ -279,8 +280,10 @@ function object(
     const canMiss = !wanted.has(name) || (isMapped && member?.isNullable === true)
     const as = isMapped ? nameFor(name, given, shown) : isName(name) ? name : undefined
     if (wanted.has(name) && canMiss) nulls.push(name)
-    if (member?.schema && as !== undefined) shown.set(as, { ...member, name, canMiss })
-    else if (canMiss) work.notes.add(`the member ${JSON.stringify(name)} is left out`)
+    if (member?.schema && as !== undefined) {
+      shown.set(as, { ...member, name, canMiss })
+      if (as !== name) work.notes.add(`the member ${JSON.stringify(name)} is called ${JSON.stringify(as)}`)
+    } else if (canMiss) work.notes.add(`the member ${JSON.stringify(name)} is left out`)
     else return undefined
   }
   const all = [...shown]
@@ -288,7 +291,7 @@ function object(
   return {
     schema: {
       type: 'object',
-      ...described(keywords),
+      ...described(keywords, work),
       properties: Object.fromEntries(all.map(([as, { schema }]) => [as, schema])),
       ...(required.length > 0 && { required }),
     },

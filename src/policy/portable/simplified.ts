@@ -1,25 +1,34 @@
-/** What portable schemas make of a list of tools: what `mcp-bridge probe` says. */
-import { arrayIn, objectIn, type Payload, payloadAt, stringUnder } from '../../rpc/splice.js'
-import { formOf } from './portable.js'
+/** What portable schemas make of lists of tools: what `mcp-bridge probe` and the inspector say. */
+import { BoundedMap } from '../../limits/bounded.js'
+import { arrayIn, type Payload, payloadAt, stringUnder } from '../../rpc/splice.js'
+import type { Simplified } from '../../texts/simplified.js'
+import { formOfTool, nameOf, simplification } from './portable.js'
 
-/** A tool whose schema is simplified for models, or has to stay as it is. */
-export interface Simplified {
-  tool: string
-  /** What has been simplified beyond keywords. */
-  notes?: readonly string[]
-  /** Why it stays as it is. */
-  why?: string
-}
+/** Most tools that are remembered. */
+const MAX_SIMPLIFIED = 1_000
 
-/** The tools of a page, as the server lists them, with schemas that are not portable. */
-export function simplifiedIn(page: Payload): Simplified[] {
+/** The tools of a page, as the server lists them, that clients see otherwise. `keepsNames`: except for their names. */
+export function simplifiedIn(page: Payload, keepsNames = false): Simplified[] {
   const array = arrayIn(page, 'tools')
   return (array?.elements ?? []).flatMap((place) => {
     const tool = array && payloadAt(array.source, place)
-    const schema = tool && objectIn(tool, 'inputSchema')
-    const form = schema && formOf(schema)
-    if (!form) return []
+    if (!tool) return []
     const name = stringUnder(tool, 'name') ?? ''
-    return 'why' in form ? { tool: name, why: form.why } : { tool: name, notes: form.notes }
+    return simplification(name, keepsNames ? name : nameOf(name), formOfTool(tool)) ?? []
   })
+}
+
+/** The tools that clients have seen otherwise in the last lists. */
+export class SimplifiedTools {
+  readonly #known = new BoundedMap<string, Simplified>(MAX_SIMPLIFIED)
+
+  /** Remembers a tool, or forgets it if clients see it as it is. `key` is its own among all tools. */
+  readonly note = (key: string, simplified: Simplified | undefined): void => {
+    if (simplified) this.#known.set(key, simplified)
+    else this.#known.delete(key)
+  }
+
+  get all(): readonly Simplified[] {
+    return [...this.#known.values()]
+  }
 }

@@ -55,11 +55,14 @@ const saysBound = (value: unknown, type: unknown) => typeof value === 'number' &
 export const isUniform = (schemas: unknown): schemas is readonly unknown[] =>
   Array.isArray(schemas) && schemas.length > 0 && new Set(schemas.map((one) => JSON.stringify(one))).size === 1
 
-/** What a schema without alternatives requires beyond what its portable form says. */
-export function sayings(schema: Members): string[] {
-  return Object.entries(schema).flatMap(
-    ([key, value]) => (Object.hasOwn(SAYINGS, key) && SAYINGS[key]?.(value, schema)) || [],
-  )
+/** What a schema without alternatives requires beyond what its portable form says. Adds its keywords to `said`. */
+export function sayings(schema: Members, said: Set<string>): string[] {
+  return Object.entries(schema).flatMap(([key, value]) => {
+    const saying = Object.hasOwn(SAYINGS, key) ? SAYINGS[key]?.(value, schema) : undefined
+    if (saying === undefined) return []
+    said.add(key)
+    return saying
+  })
 }
 
 /** Keywords that are said in words: a value that the portable schema takes can miss them. */
