@@ -22,6 +22,8 @@ export const RULE_SENTENCES = {
   'completion-limit': 'Completions: a result may have 100 values at most, so the bridge leaves out the others.',
   'content-form':
     'Content: the server sent it in another form than a list of blocks, so the bridge makes blocks of it; nothing is lost.',
+  'cut-results':
+    'Long results: the configuration has the bridge cut them, so it keeps what is too long, says in the result how to read on, and adds the tool `read_more` to the list.',
   'emulated-tasks':
     'Tasks: the bridge runs them for the server, so it says in `taskSupport` that each tool can be a task, and names the task in the `_meta` of its result.',
   envelope:
@@ -40,7 +42,7 @@ export const RULE_SENTENCES = {
   initialize:
     'Handshake: the bridge answers `initialize` with your revision, and with what the server says about itself in `server/discover`.',
   'input-requests-of-servers':
-    'Question: the legacy server sent a request to you; modern clients get it in the result, as `input_required`, and the call stays open at the server.',
+    'Question: the legacy server sent a request to you, or the bridge has a person approve the call first; modern clients get it in the result, as `input_required`, and the call waits.',
   'input-schema-root':
     'Input schema: its root lacks `"type":"object"`, which modern clients require, so the bridge adds it.',
   'input-schema-type': 'Input schema: it lacks `"type":"object"`, which clients require, so the bridge adds it.',
@@ -64,7 +66,7 @@ export const RULE_SENTENCES = {
   'protocol-keys':
     'Protocol keys: in results for modern clients, the bridge sets those of `_meta` itself, so it removes those of the server; all others stay.',
   'requests-for-input':
-    'Question: the modern server asks in its result, with `input_required`; legacy clients get a request for each of its questions.',
+    'Question: the modern server asks in its result, with `input_required`, or the bridge has a person approve the call first; legacy clients get a request for each question.',
   'resource-links': 'Resource link: clients before 2025-06-18 do not know it, so the bridge writes it as text.',
   'result-type':
     'Result type: each modern result says what it is and who made it, so the bridge adds `resultType` and the identity of the server.',

@@ -15,6 +15,9 @@ const RESERVED = 'io.modelcontextprotocol/'
 /** Begins the keys that the bridge adds to results. */
 export const OF_BRIDGE = 'io.github.mcp-bridge/'
 
+/** Begins the URIs of what the bridge keeps of results that it has cut. */
+export const KEPT_RESULT = 'mcp-bridge://results/'
+
 export const PROTOCOL_VERSION = `${RESERVED}protocolVersion`
 export const CLIENT_INFO = `${RESERVED}clientInfo`
 export const CLIENT_CAPABILITIES = `${RESERVED}clientCapabilities`

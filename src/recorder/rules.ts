@@ -2,9 +2,10 @@
 
 import { annotationsOfTool } from '../protocol/annotations.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
+import { KEPT_RESULT } from '../protocol/meta.js'
 import { isLeftOut, type RpcError } from '../rpc/message.js'
 import type { JsonSource } from '../rpc/source.js'
-import { EMPTY, keys, opens, type Payload, raw } from '../rpc/splice.js'
+import { EMPTY, keys, opens, type Payload, raw, write } from '../rpc/splice.js'
 import { ChangeList } from './change-list.js'
 import { type Became, changesIn, type Op, Place } from './changes.js'
 
@@ -26,6 +27,13 @@ const REWRITTEN: readonly Row[] = [
   ['add replace', /^\/result\/tools\/\*\/annotations(?:\/[^/]*)?$/, 'rewritten-tools'],
   ['remove', /^\/result\/tools\/\*\/inputSchema\/(?:properties\/[^/]*|required\/\*)$/, 'rewritten-tools'],
 ]
+/** What the bridge adds for results that it cuts: its tool, and resources of a server that has none. */
+const OF_CUT: readonly Row[] = [
+  ['replace', /^\/result\/tools$/, 'cut-results'],
+  ['add', /^\/result\/capabilities\/resources$/, 'cut-results'],
+]
+/** What is left of a result that was cut, also in a task. */
+const CUT = /^\/(?:result|params)(?:\/result)?\/(?:content|structuredContent)$/
 /** Content blocks, or their replacements. */
 const CONTENT = /^\/result\/(?:content(?:\/\*(?:\/type)?)?|messages(?:\/\*\/content(?:\/type)?)?|contents)$/
 /** Values that get the prefix of their server in a group. */
@@ -81,6 +89,7 @@ const ROWS: Readonly<Record<Towards, readonly Row[]>> = {
     [ANY, CONTENT, 'content-form'],
     ['add replace', /^\/result\/completion\/(?:values|hasMore)$/, 'completion-limit'],
     ...OF_GROUPS,
+    ...OF_CUT,
     ...REWRITTEN,
     [ANY, /^\/result\/tools\/\*(?:\/_meta(?:\/.*)?)?$/, 'unusable-tools'],
     [ANY, /^\/error(?:\/.*)?$/, 'errors-for-modern-clients'],
@@ -94,6 +103,7 @@ const ROWS: Readonly<Record<Towards, readonly Row[]>> = {
     ['remove', /^\/result\/(?:resultType|ttlMs|cacheScope)$/, 'modern-members'],
     ['remove', /^\/(?:result|params)\/_meta(?:\/.*)?$/, 'modern-members'],
     ...OF_GROUPS,
+    ...OF_CUT,
     ...REWRITTEN,
     ['add replace', /^\/result\/tools\/\*\/_meta(?:\/.*)?$/, 'unusable-tools'],
     ['remove', /^\/result\/tools\/\*\/outputSchema$/, 'output-schemas'],
@@ -155,6 +165,13 @@ const NONE: Readonly<Record<Towards, ChangeList>> = {
   'legacy client': new ChangeList((...change) => ruleOf('legacy client', ...change)),
 }
 
+/** The same for a result that was cut. */
+const NONE_CUT: typeof NONE = {
+  server: NONE.server,
+  'modern client': new ChangeList((...change) => ruleOfCut('modern client', ...change)),
+  'legacy client': new ChangeList((...change) => ruleOfCut('legacy client', ...change)),
+}
+
 const MESSAGE = new Place()
 const ID = MESSAGE.member('id')
 const PARAMS = MESSAGE.member('params')
@@ -174,7 +191,7 @@ export function changesOf(
   if (origin === undefined) return undefined
   const none = NONE[towards]
   if (origin === 'rebuilt') return rebuilt(form, none)
-  const list = form === 'notification' ? none : none.with('replace', ID)
+  const list = withId(form, none)
   if ('code' in origin) return origin.from && inError(origin, origin.from, list)
   if ('text' in origin) return list
   const isParams = form !== 'result'
@@ -184,7 +201,19 @@ export function changesOf(
   if (origin.start === 0)
     return rebuilt(isParams ? `request ${method}` : (REBUILT[raw(origin, 'resultType') ?? ''] ?? 'own'), none)
   if (isParams && isLeftOut(origin)) return list.with('remove', place)
-  return changesIn(origin, place, list)
+  return changesIn(origin, place, isCut(origin) ? withId(form, NONE_CUT[towards]) : list)
+}
+
+function withId(form: Form, none: ChangeList): ChangeList {
+  return form === 'notification' ? none : none.with('replace', ID)
+}
+
+/** Whether a result, or that of a task, says how to read what was cut off. */
+function isCut({ edits }: Payload): boolean {
+  const content = edits?.get('content')
+  if (content !== undefined) return (typeof content === 'string' ? content : write(content)).includes(KEPT_RESULT)
+  const result = edits?.get('result')
+  return typeof result === 'object' && 'table' in result && isCut(result)
 }
 
 /** The received text that a message was made from; undefined if unknown. */
@@ -220,6 +249,10 @@ function inError({ code, message, data }: RpcError, from: Payload, list: ChangeL
     found = found.with(op, ERROR.member(key))
   }
   return found
+}
+
+function ruleOfCut(towards: Towards, op: Op, path: string, became?: Became): string {
+  return CUT.test(path) ? 'cut-results' : ruleOf(towards, op, path, became)
 }
 
 function ruleOf(towards: Towards, op: Op, path: string, became?: Became): string {

@@ -5,6 +5,7 @@
 import { digest } from '../../crypto/digest.js'
 import { Sealer, type SealKey } from '../../crypto/seal.js'
 import type { Call } from '../../protocol/call.js'
+import { KEPT_RESULT } from '../../protocol/meta.js'
 import { parseObject, value } from '../../rpc/splice.js'
 import type { Long } from './long.js'
 import type { KeptEntry } from './room.js'
@@ -20,7 +21,6 @@ export interface PartStore {
 /** Minutes that a result is kept. */
 export const KEPT_MINUTES = 10
 
-const SCHEME = 'mcp-bridge://results/'
 /** Characters of digests, of six bits each. */
 const ID_LENGTH = 22
 
@@ -70,17 +70,17 @@ export class KeptResults {
     const bytes = records.reduce((sum, record) => sum + Buffer.byteLength(record), 0)
     const entry = { id, owner, server, bytes, until: this.#now() + KEPT_MINUTES * 60_000 }
     const dropped = await this.#store.keep(entry, call.principal, records).catch(() => undefined)
-    return dropped === undefined ? undefined : { uri: SCHEME + this.#sealer.seal({ id, owner }), bytes, dropped }
+    return dropped === undefined ? undefined : { uri: KEPT_RESULT + this.#sealer.seal({ id, owner }), bytes, dropped }
   }
 
   /** The part that a URI of this bridge names, also with the prefix of a group; undefined for other URIs. */
   named(uri: string): NamedPart | undefined {
-    const at = uri.indexOf(SCHEME)
+    const at = uri.indexOf(KEPT_RESULT)
     if (at < 0 || (at > 0 && uri[at - 1] !== '+')) return undefined
-    const [sealed = '', number = '1', ...more] = uri.slice(at + SCHEME.length).split('/')
+    const [sealed = '', number = '1', ...more] = uri.slice(at + KEPT_RESULT.length).split('/')
     const { id, owner } = this.#sealer.open(sealed) ?? {}
     if (typeof id !== 'string' || typeof owner !== 'string' || more.length > 0) return undefined
-    return { id, owner, number: Number(number), base: uri.slice(0, at) + SCHEME + sealed }
+    return { id, owner, number: Number(number), base: uri.slice(0, at) + KEPT_RESULT + sealed }
   }
 
   /** The part. Undefined if it is not kept any more; 'foreign' if it is not the caller's. Rejects with a Fault. */
