@@ -36,7 +36,8 @@ export type Send = (frame: Frame) => Promise<void> | undefined
 
 /** The error that replaces an answer for which there is no memory. The server has acted on the request. */
 export function answerLost(id: Id | undefined): string {
-  const message = 'The bridge has no memory left for the answer (limits.memory); the server has acted on the request'
+  const message =
+    'The bridge has no memory left for the answer (limits.memory); the server executed the request, but its response was dropped'
   return errorMessage(id, new Fault('answerLost', message).toRpcError())
 }
 

@@ -222,7 +222,7 @@ export class Fault extends Error {
     // Messages of clients are read within smaller bounds, before they are calls.
     if (error instanceof JsonBoundError) return new Fault('upstreamProtocol', TOO_MANY, { cause: error })
     if (!handedOver) return new Fault('internal', 'Internal error of the bridge', { cause: error })
-    const message = 'Internal error of the bridge; whether the server acted on the call is unknown'
+    const message = 'Internal error of the bridge; the server may have executed the call'
     return new Fault('internalUnknown', message, { cause: error })
   }
 

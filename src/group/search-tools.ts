@@ -81,7 +81,7 @@ const MEMBERS = { [SEARCH]: ['query', 'limit'], [CALL]: ['name', 'arguments'] }
 export function queryOf({ params }: Call, limit: number): { query: string; limit: number } {
   const args = argumentsOf(params, SEARCH)
   const query = stringIn(args, 'query')
-  if (query === undefined) throw wrong(SEARCH, `The query of ${SEARCH} has to be given once, as a string`)
+  if (query === undefined) throw wrong(SEARCH, `The query of ${SEARCH} must be a string and must not be repeated`)
   const given = value(args, 'limit')
   const text = typeof given === 'string' ? given.trim() : undefined
   const most = text === undefined ? (given ?? limit) : text === '' ? limit : Number(text)
@@ -98,9 +98,11 @@ export function unwrapped(call: Call): Call {
   const { params } = call
   const args = argumentsOf(params, CALL)
   const name = stringIn(args, 'name')
-  if (name === undefined || name === '') throw wrong(CALL, `The name for ${CALL} has to be given once, as a string`)
+  if (name === undefined || name === '')
+    throw wrong(CALL, `The name for ${CALL} must be a string and must not be repeated`)
   const inner = argumentsIn(args)
-  if (inner === 'invalid') throw wrong(CALL, `The arguments for ${CALL} have to be given once, as an object`, name)
+  if (inner === 'invalid')
+    throw wrong(CALL, `The arguments for ${CALL} must be an object and must not be repeated`, name)
   // The client cannot know which arguments the server also requires as headers, so the bridge makes the headers.
   const { paramHeaders: _none, ...others } = call
   return { ...others, params: edit(params, { name: JSON.stringify(name), arguments: inner }) }
@@ -109,7 +111,7 @@ export function unwrapped(call: Call): Call {
 /** The arguments of a call of one of the two tools. */
 function argumentsOf(params: Payload, tool: keyof typeof FORMS): Payload {
   const args = argumentsIn(params) ?? EMPTY
-  if (args === 'invalid') throw wrong(tool, `The arguments of ${tool} have to be given once, as an object`)
+  if (args === 'invalid') throw wrong(tool, `The arguments of ${tool} must be an object and must not be repeated`)
   const unknown = receivedKeys(args).find((key) => !MEMBERS[tool].some((member) => folded(member) === folded(key)))
   if (unknown === undefined) return args
   throw wrong(tool, `${tool} has no argument "${printable(unknown)}"`, stringIn(args, 'name'))

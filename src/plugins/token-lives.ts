@@ -17,10 +17,7 @@ export class TokenLives {
       if (kept.has(key)) continue
       this.#lives.delete(key)
       life.abort(
-        new Fault(
-          'tokenEnded',
-          'The token of this call is no longer accepted; whether the server acted on the call is unknown',
-        ),
+        new Fault('tokenEnded', 'The token of this call is no longer accepted; the server may have executed the call'),
       )
     }
     for (const key of kept) if (!this.#lives.has(key)) this.#lives.set(key, new HangUp())

@@ -55,7 +55,7 @@ interface CallSignIn {
 type Abort = (reason: Fault) => void
 
 const NO_PLACES: readonly AdmissionPlace[] = []
-const OUTCOME = 'whether it acted on the call is unknown'
+const OUTCOME = 'the server may have executed the call'
 
 /** The calls in flight of one server, or of one of its clients. */
 export class Admission {
@@ -111,7 +111,7 @@ export class Admission {
   cut(): void {
     const fault = new Fault(
       'interrupted',
-      'The bridge was shut down, or does not serve this server any more; whether the server acted on the call is unknown',
+      'The bridge was shut down, or does not serve this server any more; the server may have executed the call',
     )
     for (const { abort } of [...this.#calls]) abort?.(fault)
   }
@@ -308,7 +308,7 @@ function signingIn(next: Handler, signIn: CallSignIn): Handler {
 function noRoom(reached: BoundReached, { max }: Bound, what: string): Fault {
   return reached === 'full'
     ? new Fault('overloaded', `Too many ${what}: at most ${max} may be open at once`, { retryAfter: 1 })
-    : new Fault('rateLimited', `Too many ${what} of this caller: its share is used up. Wait until one of them ends`, {
+    : new Fault('rateLimited', `Too many concurrent ${what} for this caller; retry when one has finished`, {
         retryAfter: 1,
       })
 }

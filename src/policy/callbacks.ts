@@ -52,7 +52,8 @@ export function callbacks({ allowed, whyNotPublic }: CallbacksOptions): Policy {
 function callbackOf({ params }: Call): URL {
   const delivery = isUnambiguous(params, 'delivery') ? objectIn(params, 'delivery') : undefined
   const given = delivery && stringIn(delivery, 'url')
-  if (given === undefined) throw new Fault('invalidParams', 'params.delivery.url has to be given once, as a string')
+  if (given === undefined)
+    throw new Fault('invalidParams', 'params.delivery.url must be a string and must not be repeated')
   const url = given.length <= MAX_CALLBACK ? parseUrl(given) : undefined
   // What is written otherwise may be another address for another parser.
   if (!url || (url.href !== given && url.href !== `${given}/`)) throw malformed()

@@ -94,7 +94,7 @@ function keyOf(params: Payload): string {
   const [name, url] = [stringIn(params, 'name'), delivery && stringIn(delivery, 'url')]
   const isOne = isUnambiguous(params, 'arguments')
   if (name === undefined || url === undefined || !isOne)
-    throw new Fault('invalidParams', 'params.name, arguments and delivery.url have to be given once')
+    throw new Fault('invalidParams', 'params.name, arguments and delivery.url are required and must not be repeated')
   const given = has(params, 'arguments') ? canonicalOf(raw(params, 'arguments') as Json) : '{}'
   return digest(JSON.stringify([name, given === 'null' ? '{}' : given, url]))
 }

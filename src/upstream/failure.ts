@@ -17,7 +17,8 @@ import { TIMED_OUT } from './exchange.js'
 import type { ToolCache } from './tools.js'
 import { ChannelError } from './transport/channel.js'
 
-const UNKNOWN = 'whether it acted on the call is unknown'
+const UNKNOWN = 'the server may have executed the call'
+const DROPPED = 'the server executed the call, but its response was dropped'
 /** Maximum milliseconds of `Retry-After` for which the bridge itself waits and repeats a call. */
 const PATIENCE = 5_000
 
@@ -85,7 +86,8 @@ export function callFault(error: unknown, asServer = false): Fault {
   if (error.refusal) return refusedCall(error.refusal, { cause: error, asServer })
   const unsent = error.delivered === 'no'
   if (error.noMemory && unsent) return new Fault('overloaded', error.message, { cause: error, retryAfter: 1 })
-  if (error.noMemory) return new Fault('answerLost', `${error.message}; it has acted on the call`, { cause: error })
+  if (error.noMemory)
+    return new Fault('answerLost', `${error.message}; ${DROPPED}`, { cause: error })
   if (unsent) return new Fault('upstreamUnavailable', error.message, { cause: error })
   if (error.protocol) {
     const said = error.said === undefined ? undefined : saidIn({ body: error.said })

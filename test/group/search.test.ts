@@ -182,14 +182,14 @@ t.test('a call of the two tools in another form is a failed tool that shows the 
       '',
       /Call call_tool with \{"name":"name of the tool","arguments":\{…\}\}, with the arguments that the inputSchema/,
     ],
-    [',"arguments":{}', /has to be given once, as a string/],
-    [',"arguments":[]', /has to be given once|have to be given once/],
-    [',"arguments":null', /has to be given once/],
-    [',"arguments":"no object"', /have to be given once, as an object/],
-    [',"arguments":{"name":7}', /The name for call_tool has to be given once/],
-    [',"arguments":{"name":""}', /The name for call_tool has to be given once/],
-    [',"arguments":{"name":"a__get_issue","name":"a__search_code"}', /given once/],
-    [',"arguments":{"name":"a__get_issue","Name":"a__search_code"}', /given once/],
+    [',"arguments":{}', /must be a string and must not be repeated/],
+    [',"arguments":[]', /must be (?:a string|an object) and must not be repeated/],
+    [',"arguments":null', /must be a string and must not be repeated/],
+    [',"arguments":"no object"', /must be an object and must not be repeated/],
+    [',"arguments":{"name":7}', /The name for call_tool must be a string/],
+    [',"arguments":{"name":""}', /The name for call_tool must be a string/],
+    [',"arguments":{"name":"a__get_issue","name":"a__search_code"}', /must not be repeated/],
+    [',"arguments":{"name":"a__get_issue","Name":"a__search_code"}', /must not be repeated/],
     [',"arguments":{"name":"a__get_issue","arguments":[]}', CALLED],
     [',"arguments":{"name":"a__get_issue","arguments":"[]"}', CALLED],
     [',"arguments":{"name":"a__get_issue","arguments":"{"}', CALLED],
@@ -201,20 +201,20 @@ t.test('a call of the two tools in another form is a failed tool that shows the 
     [',"arguments":{"name":"a__get_issue","args":{"path":"a"}}', CALLED],
     [',"arguments":{"name":"a__get_issue","arguments":{},"parameters":{"path":"a"}}', CALLED],
     [',"arguments":{"tool":"a__get_issue","arguments":{}}', /call_tool has no argument "tool"/],
-    [',"arguments":{"name":"a__get_issue"},"arguments":{"name":"a__search_code"}', /given once/],
+    [',"arguments":{"name":"a__get_issue"},"arguments":{"name":"a__search_code"}', /must not be repeated/],
   ]
   for (const [given, says] of called) t.match(await failed(group, `{"name":"call_tool"${given}}`), says, given)
   const searched: [given: string, says: RegExp][] = [
     [
       '',
-      /The query of search_tools has to be given once, as a string. No tool was called. Call search_tools with \{"query"/,
+      /The query of search_tools must be a string and must not be repeated. No tool was called. Call search_tools with \{"query"/,
     ],
-    [',"arguments":{"query":7}', /as a string/],
+    [',"arguments":{"query":7}', /must be a string/],
     [',"arguments":{"q":"x"}', /search_tools has no argument "q"/],
-    [',"arguments":{"query":"x","query":"y"}', /given once/],
+    [',"arguments":{"query":"x","query":"y"}', /must not be repeated/],
     [',"arguments":{"query":"x","limit":"many"}', /The limit of search_tools has to be a number/],
     [',"arguments":{"query":"x","limit":[]}', /The limit/],
-    [',"arguments":"x"', /as an object/],
+    [',"arguments":"x"', /must be an object/],
   ]
   for (const [given, says] of searched) t.match(await failed(group, `{"name":"search_tools"${given}}`), says, given)
   t.same([...a.got('tools/call'), ...b.got('tools/call')], [])

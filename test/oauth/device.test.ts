@@ -96,7 +96,7 @@ t.test('a process that ends leaves its sign-in to the others', async (t) => {
   t.match(await oidc.introspect(bearer(await waiting)), { active: true })
 })
 
-t.test('a sign-in that is declined, forgotten or given up ends, and says how', async (t) => {
+t.test('a sign-in that is declined, forgotten or cancelled ends, and says how', async (t) => {
   const { oidc, server } = await behind(t)
   for (const [name, done, reason, message] of [
     [
@@ -119,12 +119,12 @@ t.test('a sign-in that is declined, forgotten or given up ends, and says how', a
       /not finished in time/,
     ],
     [
-      'given up',
+      'cancelled',
       async (_address: string, _time: object, logout: () => Promise<unknown>) => {
         await logout()
       },
       'sign_in_required',
-      /given up/,
+      /was cancelled/,
     ],
   ] as const) {
     const time = clock()

@@ -298,7 +298,7 @@ t.test('a sign-in that a logout ended is over for all who waited', async (t) => 
   await until(() => visits.length > 0)
   await until(async () => (await account.status()).pending)
   await account.logout()
-  t.match(await waiting, { reason: 'sign_in_required', message: /given up/ })
+  t.match(await waiting, { reason: 'sign_in_required', message: /was cancelled/ })
   t.equal(visits.length, 1)
 })
 

@@ -76,7 +76,7 @@ export class DeviceFlow implements SignInFlow {
         if (token) return token
         if (record?.ended && record.ended.since >= this.#began) throw endingOf(record.ended)
         const device = this.#suits(record?.device) ? record?.device : undefined
-        if (!device && this.#known) throw this.#over('was given up')
+        if (!device && this.#known) throw this.#over('was cancelled')
         if (!device) {
           await this.#begin()
           continue

@@ -150,7 +150,7 @@ export class Flow implements SignInFlow {
     if (pending?.claimed !== undefined && pending.claimed + REDEEMED_WITHIN > now()) return false
     const usable = pending?.claimed === undefined ? pending : undefined
     if (!found && this.#seen)
-      throw new Fault('signInRequired', `Signing in to ${quoted(this.#options.server)} was given up`)
+      throw new Fault('signInRequired', `Signing in to ${quoted(this.#options.server)} was cancelled`)
     this.#seen ||= usable !== undefined
     if (usable) {
       this.#address = await this.#steps.addressOf(usable)

@@ -50,5 +50,5 @@ export class TokenLife extends HangUp {
 }
 
 function ended(why: string): Fault {
-  return new Fault('tokenEnded', `The token of this call ${why}; whether the server acted on the call is unknown`)
+  return new Fault('tokenEnded', `The token of this call ${why}; the server may have executed the call`)
 }

@@ -60,7 +60,7 @@ export function approval(options: ApprovalOptions): Policy {
     const listed = await found(call, tool, next)
     if (!asks(tool, listed)) return next(call)
     if (!isUnambiguous(call.params, 'arguments'))
-      throw new Fault('invalidParams', 'params.arguments has to be given once, in lower case')
+      throw new Fault('invalidParams', 'params.arguments must be in lower case and must not be repeated')
     const approved = { principal: call.principal, tool, digest: digestOf(call) }
     const { state } = call.answers ?? {}
     const pass = state === undefined ? undefined : passes.read(state, approved, call)

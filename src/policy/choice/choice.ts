@@ -151,7 +151,7 @@ async function found(
   name: string | undefined,
   next: Handler,
 ): Promise<SeenItem> {
-  if (name === undefined) throw new Fault('invalidParams', 'The name has to be given once, as a string')
+  if (name === undefined) throw new Fault('invalidParams', 'The name must be a string and must not be repeated')
   return (await shown.find(call, name, next)) ?? unknownItem(call, what, name)
 }
 
@@ -178,7 +178,7 @@ function reading(isShown: IsShown, answer: Answer): Answer {
 /** The URI in an object. Throws the Fault of an unknown resource. */
 function checked(isShown: IsShown, call: Call, naming: Payload): string {
   const uri = stringIn(naming, 'uri')
-  if (uri === undefined) throw new Fault('invalidParams', 'The URI has to be given once, as a string')
+  if (uri === undefined) throw new Fault('invalidParams', 'The URI must be a string and must not be repeated')
   if (isShown(uri)) return uri
   call.log.note({ refused: 'unknown_resource' })
   const called = call.called ?? uri
@@ -193,7 +193,10 @@ function completing(prompts: ChosenList<SeenItem> | undefined, isShown: IsShown 
     const ref = isUnambiguous(params, 'ref') ? objectIn(params, 'ref') : undefined
     const type = ref && stringIn(ref, 'type')
     if (!ref || (type !== 'ref/prompt' && type !== 'ref/resource'))
-      throw new Fault('invalidParams', 'params.ref has to be given once, with the type "ref/prompt" or "ref/resource"')
+      throw new Fault(
+        'invalidParams',
+        'params.ref must not be repeated, and must have the type "ref/prompt" or "ref/resource"',
+      )
     let exact = ref
     // A server may ignore the type and look at the members instead, so each of them is checked.
     if (prompts && (type === 'ref/prompt' || !isUnambiguous(ref, 'name') || has(ref, 'name')))
@@ -220,7 +223,7 @@ function listeningTo(isShown: IsShown): Answer {
     const { params } = call
     const filter = objectIn(params, 'notifications')
     if (!isUnambiguous(params, 'notifications') || (filter && !isList(filter, 'resourceSubscriptions')))
-      throw new Fault('invalidParams', 'The filter and its resourceSubscriptions have to be given once')
+      throw new Fault('invalidParams', 'The filter and its resourceSubscriptions must not be repeated')
     const uris = filter && mapElements(filter, 'resourceSubscriptions', () => [], keptIf(isShown))
     return next({
       ...call,

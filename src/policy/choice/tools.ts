@@ -75,7 +75,7 @@ export class Rewriting {
     const args = objectIn(params, 'arguments')
     const isNone = !args && [undefined, 'null'].includes(raw(params, 'arguments'))
     if (!(args || isNone) || !isUnambiguous(params, 'arguments'))
-      throw new Fault('invalidParams', 'params.arguments has to be given once, as an object')
+      throw new Fault('invalidParams', 'params.arguments must be an object and must not be repeated')
     const sent = args && keys(args).find((key) => this.#names.has(folded(key)))
     if (sent !== undefined) throw new Fault('invalidParams', `The tool has no argument "${printable(sent)}"`)
     return edit(params, { arguments: edit(args ?? EMPTY, this.#set) })
