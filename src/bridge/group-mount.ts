@@ -335,8 +335,8 @@ export class GroupMount implements Served {
 
   /** During shutdown, admits only what continues a call. The servers have their own bounds on calls. */
   readonly #admitted: Policy = (next) => (call) => {
-    const { answers, goesOn = answers !== undefined } = call
-    return this.#draining && !goesOn && !methodTraits(call.method).endless
+    const { answers, continues = answers !== undefined } = call
+    return this.#draining && !continues && !methodTraits(call.method).endless
       ? Promise.reject(new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 }))
       : next(call)
   }

@@ -2,7 +2,7 @@
 
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { shareOf, ssePaths } from '../config/settings.js'
-import { carriedIn } from '../downstream/http/carried-headers.js'
+import { forwardedHeadersIn } from '../downstream/http/carried-headers.js'
 import { endpoint } from '../downstream/http/endpoint.js'
 import { extraPaths } from '../downstream/http/extra-paths.js'
 import { ForwardedStreams } from '../downstream/http/forwarded-streams.js'
@@ -237,7 +237,7 @@ function takingHeaders(forwarded: () => Forwarded): onRequestHookHandler {
     if (names.size === 0) return done()
     try {
       const found = headersIn(request.raw.rawHeaders, names)
-      for (const name of Object.keys(carriedIn(request.headers)))
+      for (const name of Object.keys(forwardedHeadersIn(request.headers)))
         if (!ALWAYS.test(name) && !isCarried(name)) delete request.raw.headers[name]
       if (found) {
         const all = { ...request.credential, ...found }

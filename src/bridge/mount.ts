@@ -338,12 +338,12 @@ export class Mount implements Served {
   }
 
   get #health(): Health {
-    const { verdict, down, met } = this.server
+    const { verdict, down, everAnswered } = this.server
     if (down) {
       const { next } = adviceOn(down, this.accounts?.loginName)
       return { state: 'down', why: whyInLine(down), ...(next !== undefined && { next }) }
     }
-    if (!met) return this.#rests ? { state: 'ready', why: RESTS } : { state: 'unknown' }
+    if (!everAnswered) return this.#rests ? { state: 'ready', why: RESTS } : { state: 'unknown' }
     return { state: 'ready', era: verdict?.era, revision: verdict?.revision, why: verdict?.why }
   }
 

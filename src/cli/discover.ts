@@ -66,14 +66,14 @@ export async function runDiscover(
 }
 
 /** It answered and is not refused; it may still be untrusted. */
-function isUsable({ meeting, verdict }: Examined): boolean {
-  return meeting !== undefined && verdict.state !== 'refused'
+function isUsable({ introspected, verdict }: Examined): boolean {
+  return introspected !== undefined && verdict.state !== 'refused'
 }
 
 function asJson({ servers, failures, leftOut }: Discovered): object {
   return {
     servers: servers.map((one) => {
-      const { candidate, verdict, meeting, manifest, failure, signIn, steps } = one
+      const { candidate, verdict, introspected, manifest, failure, signIn, steps } = one
       const { name, endpoint, source, from, alsoFrom, runnable, entry, wants } = candidate
       const { state, by, reason, missing, remedy, only } = verdict
       return {
@@ -86,14 +86,14 @@ function asJson({ servers, failures, leftOut }: Discovered): object {
         // An entry from the network can be copied. One written by a person may contain secrets.
         ...(!runnable && { entry }),
         ...(wants && { wants }),
-        ...(meeting && {
-          era: meeting.era,
-          transport: meeting.transport,
-          ...meeting.handshake,
-          server: { name: meeting.handshake.name, version: meeting.handshake.version },
+        ...(introspected && {
+          era: introspected.era,
+          transport: introspected.transport,
+          ...introspected.handshake,
+          server: { name: introspected.handshake.name, version: introspected.handshake.version },
           name,
           version: undefined,
-          tools: [...meeting.tools.tools].map(([name, { hints }]) => ({ name, ...hints })),
+          tools: [...introspected.tools.tools].map(([name, { hints }]) => ({ name, ...hints })),
         }),
         ...(manifest && { manifest: { url: manifest.url, ...signatureIn(one) } }),
         ...(candidate.card && { card: candidate.card }),
@@ -131,7 +131,7 @@ function inLine({ place, error: { phase, message } }: PlaceFailure): string {
   return `! ${printable(place, WIDTH)}  ${phase}: ${printable(message, 1_000)}`
 }
 
-function describe({ candidate, verdict, meeting, signIn, steps }: Examined): string {
+function describe({ candidate, verdict, introspected, signIn, steps }: Examined): string {
   const { name, from, alsoFrom, runnable, wants } = candidate
   const line = (label: string, text: string) => `  ${label.padEnd(13)}${text}`
   const places = [from, ...alsoFrom.map(({ from }) => from)].filter((one, at, all) => all.indexOf(one) === at)
@@ -142,9 +142,11 @@ function describe({ candidate, verdict, meeting, signIn, steps }: Examined): str
   for (const { step, ms, ok, message } of steps)
     lines.push(line(step, `${`${Math.round(ms)} ms`.padStart(8)}  ${ok ? '' : '! '}${message}`))
   if (wants && wants.length > 0) lines.push(line('wants', wants.join(', ')))
-  if (meeting)
+  if (introspected)
     lines.push(
-      ...toolLines(meeting.listing, meeting.tools.tools).map((text, at) => line(at === 0 ? 'tools' : '', text)),
+      ...toolLines(introspected.listing, introspected.tools.tools).map((text, at) =>
+        line(at === 0 ? 'tools' : '', text),
+      ),
     )
   if (signIn) {
     for (const [label, text] of signInRows(signIn.explanation)) lines.push(line(label, text))

@@ -96,10 +96,10 @@ async function approve(
   const { output } = context
   const discovery = context.discovering(settings)
   const one = await findOne(server, discovery, settings, output)
-  const { candidate, facts, manifest, meeting, verdict, failure } = one
+  const { candidate, facts, manifest, introspected, verdict, failure } = one
   const name = manifest?.server?.name ?? candidate.name
   if (isConfigured(candidate)) throw new CannotError(`${name} is in the configuration, so it is trusted already`)
-  if (!meeting) {
+  if (!introspected) {
     const help = failure?.phase === 'guard' ? `. ${guardHint([candidate.endpoint])}` : ''
     throw new CannotError(`${targetOf(candidate)} did not answer: ${failure?.message ?? verdict.reason}${help}`)
   }
@@ -114,7 +114,7 @@ async function approve(
     bound: verdict.bound,
     tools: [...tools],
     until,
-    list: meeting.tools,
+    list: introspected.tools,
   })
   const after = withFlags(discovery.parts.judge(facts), { settings, config: discovery.config, ...one })
   const which = tools.includes('*')
@@ -123,7 +123,7 @@ async function approve(
   output.out(
     [
       `${name}  ${targetOf(candidate)}`,
-      ...toolLines(meeting.listing, meeting.tools.tools).map((line) => `  ${line}`),
+      ...toolLines(introspected.listing, introspected.tools.tools).map((line) => `  ${line}`),
       `${which}: approved until ${new Date(until).toISOString().slice(0, 16)}Z. If they change, approve them again.`,
       `The server is now ${after.state}: ${after.reason}.`,
       '',

@@ -22,7 +22,7 @@ function differences(before: object, now: object, path: readonly string[]): stri
     const [was, is] = [one.get(name), other.get(name)] as [unknown, unknown]
     const at = [...path, name]
     if (JSON.stringify(was) === JSON.stringify(is)) return []
-    const goesOn = at.length < (DEPTHS[at[0] as string] ?? USUAL_DEPTH) && isObject(was) && isObject(is)
-    return goesOn ? differences(was, is, at) : [at.join('.')]
+    const isNested = at.length < (DEPTHS[at[0] as string] ?? USUAL_DEPTH) && isObject(was) && isObject(is)
+    return isNested ? differences(was, is, at) : [at.join('.')]
   })
 }

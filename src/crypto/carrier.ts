@@ -7,7 +7,7 @@ import { digest } from './digest.js'
 import { Sealer, type SealKey } from './seal.js'
 
 /** The fields of the bridge, and the JSON string of the server, if there is one. */
-export interface Carried {
+export interface OpenedText {
   fields: Readonly<Record<string, unknown>>
   text: string | undefined
 }
@@ -16,7 +16,7 @@ export interface Carried {
 const PARTS = 3
 const SEPARATOR = '.'
 
-export class Carrier {
+export class TextSealer {
   readonly #sealer: Sealer
 
   /** The first key seals; all keys open. By default a random key of this process. */
@@ -34,14 +34,14 @@ export class Carrier {
   }
 
   /** A string for the client. `text` is the server's JSON string. */
-  carry(fields: Readonly<Record<string, string | number>>, text: string | undefined): string {
+  seal(fields: Readonly<Record<string, string | number>>, text: string | undefined): string {
     if (text === undefined) return JSON.stringify(this.#sealer.seal(fields))
     const theirs = JSON.parse(text) as string
     return JSON.stringify(this.#sealer.seal({ ...fields, t: digest(theirs) }) + SEPARATOR + theirs)
   }
 
   /** The content of a client's string; undefined if the bridge did not make it. */
-  open(json: string): Carried | undefined {
+  open(json: string): OpenedText | undefined {
     if (!json.startsWith('"')) return undefined
     const given = JSON.parse(json) as string
     let end = -1

@@ -7,7 +7,7 @@ import { type AskedRules, askedNames } from '../policy/approval/asked-tools.js'
 import { type Left, leftOf, type ServerChoice, shownTools } from '../policy/choice/left.js'
 import { choosing } from '../policy/choice/seen.js'
 import { simplifiedIn } from '../policy/portable/simplified.js'
-import { type Call, type Final, unheard } from '../protocol/call.js'
+import { type Call, type Final, ignoreNotifications } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { nextCursor } from '../protocol/listed.js'
 import { weightOf } from '../rpc/source.js'
@@ -220,7 +220,7 @@ export function ownCall(method: string, params: Payload = EMPTY, hangUp = new Ha
     patient: () => true,
     caller: { revision: NEWEST_MODERN, capabilities: '{}' },
     principal: 'local',
-    tell: unheard,
+    notify: ignoreNotifications,
     signal: hangUp,
     abort: (reason) => hangUp.abort(reason),
     log: { note: silent, warn: silent },

@@ -22,17 +22,23 @@ import { failure } from './failure.js'
 import { homeFolder } from './home.js'
 import type { DiscoveryHost } from './host.js'
 import { readManifest } from './manifest.js'
-import { accountsOf, claimedEra, meeting, pinFailure } from './meeting.js'
+import { accountsOf, claimedEra, introspect, pinFailure } from './meeting.js'
 import { meaningOf } from './sources/address.js'
 import { findInFiles, finding } from './sources/files.js'
 import { findInRegistry } from './sources/registry.js'
 import { usualFiles } from './sources/usual-files.js'
 import { findAtHost } from './sources/well-known.js'
-import { type DiscoveryParts, handshakeFailure, isConfigured, type Meeting, type SignInNeeded } from './steps.js'
+import {
+  type DiscoveryParts,
+  handshakeFailure,
+  type IntrospectedServer,
+  isConfigured,
+  type SignInNeeded,
+} from './steps.js'
 import { judge } from './trust/judge.js'
 import { assertPinned, type CertificateSummary, lookAt, PinError, pinnedConnector } from './trust/pin.js'
 import { defaultStorePath, TrustStore } from './trust/store.js'
-import { forgetManifest, type Vouched } from './vouched.js'
+import { type Attestation, forgetManifest } from './vouched.js'
 
 /** Options of discovery. */
 export interface DiscoveryOptions {
@@ -72,7 +78,7 @@ export class Discovery {
   readonly parts: DiscoveryParts
   readonly #options: DiscoveryOptions
   readonly #guard: { allowed: readonly string[]; allowLoopback: boolean }
-  readonly #meetings: Cycles<Meeting>
+  readonly #meetings: Cycles<IntrospectedServer>
   readonly #memory = new Memory({ max: MEMORY })
   /** Entries of the configuration, with references resolved, by endpoint. */
   readonly #configured = new Map<string, ServerSettings>()
@@ -166,7 +172,7 @@ export class Discovery {
   }
 
   /** Drops a fetched manifest, so that it is fetched again. */
-  forgetManifest({ url }: Vouched): void {
+  forgetManifest({ url }: Attestation): void {
     forgetManifest(url, this.parts)
   }
 
@@ -229,7 +235,7 @@ export class Discovery {
     }
   }
 
-  #meetInCycles(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting> {
+  #meetInCycles(candidate: Candidate, pins: readonly string[] | undefined): Promise<IntrospectedServer> {
     const endpoint = canonical(candidate.endpoint)
     const under = JSON.stringify(pins ?? null)
     // A meeting with other pins does not count for these.
@@ -239,7 +245,7 @@ export class Discovery {
   }
 
   /** Meets a server: makes a handshake and lists its tools. Rejects with a Failure. */
-  async #meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting> {
+  async #meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<IntrospectedServer> {
     const { settings, host, signIn, network } = this.#options
     const isProgram = candidate.endpoint.kind === 'stdio'
     let server: Server | undefined
@@ -264,7 +270,7 @@ export class Discovery {
       const reach = { connect, accounts, pem: host.pemOf(candidate.name, entry), claimed: () => claimed }
       server = host.serverOf(candidate.name, entry, all, this.#memory, reach)
       const limit = MEETING[isProgram ? 'stdio' : 'http']
-      return await within(meeting(server), limit, () => {
+      return await within(introspect(server), limit, () => {
         throw failure('handshake', 'timeout', `It did not answer within ${limit / 1_000} s`)
       })
     } catch (error) {

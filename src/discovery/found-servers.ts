@@ -9,12 +9,12 @@ import { CANDIDATES, type Candidate } from './candidate.js'
 import type { FailedCycle } from './cycle.js'
 import { Discovery, type DiscoveryOptions } from './discovery.js'
 import { canonical } from './endpoint.js'
-import { type Examined, examine, isConfigured, locate, type Meeting } from './steps.js'
+import { type Examined, examine, type IntrospectedServer, isConfigured, locate } from './steps.js'
 import type { Facts, TrustVerdict } from './trust/judge.js'
 import type { MountTrust } from './trust/mount-trust.js'
 import { withFlags } from './trust/remedy.js'
 import { trustStatusOf } from './trust/trust-status.js'
-import type { Vouched } from './vouched.js'
+import type { Attestation } from './vouched.js'
 
 /** Options of discovery in a running bridge. */
 export interface FoundOptions extends Omit<DiscoveryOptions, 'onFailed' | 'signal'> {
@@ -27,9 +27,9 @@ interface Known {
   candidate: Candidate
   entry: ServerSettings
   facts: Omit<Facts, 'tools'>
-  manifest: Vouched | undefined
+  manifest: Attestation | undefined
   /** The result of its last handshake. */
-  meeting: Meeting | undefined
+  introspected: IntrospectedServer | undefined
   /** The public keys that its connections must have; undefined for any. */
   pins: readonly string[] | undefined
   /** Whether it is served. Never becomes false again. */
@@ -170,7 +170,7 @@ export class FoundServers {
     return name
   }
 
-  #learn(endpoint: string, { candidate, facts, manifest, meeting, failure, unread }: Examined): void {
+  #learn(endpoint: string, { candidate, facts, manifest, introspected, failure, unread }: Examined): void {
     if (this.#end.signal.aborted) return
     const known = this.#known.get(endpoint) ?? this.#begin(endpoint, candidate, facts)
     const { tools: _tools, ...now } = facts
@@ -178,14 +178,14 @@ export class FoundServers {
     if (unread && known.manifest) now.manifest = known.manifest
     else known.manifest = manifest
     // An identity from a later reply is newer than the one of the handshake.
-    const isNew = meeting !== undefined && meeting !== known.meeting
+    const isNew = introspected !== undefined && introspected !== known.introspected
     if (!isNew) Object.assign(now, { handshake: known.facts.handshake, pin: now.pin ?? known.facts.pin })
-    if (!isNew && meeting) now.pin = known.facts.pin
-    if (isNew) Object.assign(known, { meeting, identity: undefined })
+    if (!isNew && introspected) now.pin = known.facts.pin
+    if (isNew) Object.assign(known, { introspected, identity: undefined })
     known.facts = now
     known.candidate = candidate
     known.pins = now.origin === undefined ? undefined : this.#discovery.parts.pinsOf(now.origin)
-    known.served ||= meeting !== undefined || failure?.transient === true || failure?.phase === 'cooling'
+    known.served ||= introspected !== undefined || failure?.transient === true || failure?.phase === 'cooling'
     known.trust = this.#trustContextOf(endpoint, known)
     this.#tell()
   }
@@ -194,7 +194,7 @@ export class FoundServers {
     const { name } = candidate
     const entry = this.#discovery.entryOf(candidate)
     const known: Known = {
-      ...{ name, candidate, entry, facts, manifest: undefined, meeting: undefined, pins: undefined },
+      ...{ name, candidate, entry, facts, manifest: undefined, introspected: undefined, pins: undefined },
       ...{ served: false, trust: undefined, identity: undefined },
     }
     this.#known.set(endpoint, known)
@@ -222,7 +222,7 @@ export class FoundServers {
     return {
       plan,
       connect,
-      claimed: () => (known.candidate.card?.revisions ? known.meeting?.era : undefined),
+      claimed: () => (known.candidate.card?.revisions ? known.introspected?.era : undefined),
       trustStatus: (tools: ToolList | undefined): TrustStatus => {
         const now = trustStatus(tools)
         // Without a handshake the server has not been compared with its manifest.

@@ -13,7 +13,7 @@ import type { Server } from '../upstream/server.js'
 import type { Candidate, CardClaim } from './candidate.js'
 import { failure } from './failure.js'
 import type { DiscoveryHost } from './host.js'
-import { isConfigured, type Meeting } from './steps.js'
+import { type IntrospectedServer, isConfigured } from './steps.js'
 import { PinError } from './trust/pin.js'
 
 /** The era of the revisions that a card lists; undefined if it lists none that the bridge supports. */
@@ -24,7 +24,7 @@ export function claimedEra(card: CardClaim | undefined): Era | undefined {
 }
 
 /** The handshake of a server, and its tools. */
-export async function meeting(server: Server): Promise<Meeting> {
+export async function introspect(server: Server): Promise<IntrospectedServer> {
   const pages: Payload[] = []
   const {
     era,
@@ -41,7 +41,7 @@ export async function meeting(server: Server): Promise<Meeting> {
 }
 
 /** Whose tokens are sent to a candidate, and what its sign-in may reach. */
-export interface MeetingAccount {
+export interface IntrospectionAccount {
   host: DiscoveryHost
   signIn: SignInParts | undefined
   network: Network | undefined
@@ -55,7 +55,7 @@ export function accountsOf(
   candidate: Candidate,
   entry: ServerSettings,
   all: Settings,
-  { host, signIn, network, guard, isOwn }: MeetingAccount,
+  { host, signIn, network, guard, isOwn }: IntrospectionAccount,
   isModern: () => boolean,
 ): Accounts | undefined {
   const { name, endpoint, from } = candidate

@@ -16,10 +16,10 @@ import type { ManifestServer } from './manifest.js'
 import type { Progress, Step } from './progress.js'
 import { cardOf } from './sources/server-card.js'
 import { cardDifference, difference, type Facts, type StatedHandshake, type TrustVerdict } from './trust/judge.js'
-import { forgetManifest, type ManifestParts, type Vouched, vouchedFor } from './vouched.js'
+import { type Attestation, attestationOf, forgetManifest, type ManifestParts } from './vouched.js'
 
 /** What was learned by connecting to a server. */
-export interface Meeting {
+export interface IntrospectedServer {
   era: 'modern' | 'legacy'
   transport: 'stdio' | 'http' | 'sse'
   /** How its era was detected. */
@@ -42,7 +42,7 @@ export interface DiscoveryParts extends ManifestParts {
   locate(target: string): Promise<Findings>
   pinsOf(origin: string): readonly string[] | undefined
   /** Connects to a server, under these pins if there are any. */
-  meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting>
+  meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<IntrospectedServer>
   /** Reads how to sign in to a server, after `meet` has failed with the reason `sign-in`. Rejects with a Failure. */
   explainSignIn(failed: Failure): Promise<SignInNeeded>
   judge(facts: Facts): TrustVerdict
@@ -55,8 +55,8 @@ export interface Examined {
   candidate: Candidate
   facts: Facts
   verdict: TrustVerdict
-  manifest?: Vouched | undefined
-  meeting?: Meeting | undefined
+  manifest?: Attestation | undefined
+  introspected?: IntrospectedServer | undefined
   /** Why the connection failed. */
   failure?: Failure | undefined
   /** Set if it failed because the server requires a sign-in. */
@@ -164,7 +164,7 @@ export async function examine(
   const facts: Facts = { name: called, kind: endpoint.kind, endpoint: canonical(endpoint), origin, configured }
   const judged = async (
     more: Partial<Facts>,
-    rest: Pick<Examined, 'manifest' | 'meeting' | 'failure' | 'signIn'> = {},
+    rest: Pick<Examined, 'manifest' | 'introspected' | 'failure' | 'signIn'> = {},
   ) => {
     const known = { ...facts, ...more }
     const { value } = await step(
@@ -181,7 +181,7 @@ export async function examine(
 
   const [manifest, card] = configured
     ? []
-    : await Promise.all([vouchedFor(candidate, parts, step), cardOf(candidate, parts.fetch)])
+    : await Promise.all([attestationOf(candidate, parts, step), cardOf(candidate, parts.fetch)])
   const described = card ? { ...candidate, card } : candidate
   if (card) await step('card', () => card, sayCard)
   const known: Partial<Facts> = { manifest, card }
@@ -216,7 +216,7 @@ export async function examine(
   if (manifest?.server && difference({ ...facts, ...known }, manifest.server) !== undefined)
     forgetManifest(manifest.url, parts)
   if (card && cardDifference({ ...facts, ...known }) !== undefined) parts.forget(card.url)
-  return judged(known, { manifest, meeting: met.value })
+  return judged(known, { manifest, introspected: met.value })
 }
 
 function sayCard({ name, version, revisions }: CardClaim): [ok: boolean, message: string] {

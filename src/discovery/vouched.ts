@@ -17,7 +17,7 @@ export interface ManifestParts {
 }
 
 /** A manifest that covers a candidate. */
-export interface Vouched {
+export interface Attestation {
   url: string
   verification: Verification
   server: ManifestServer | undefined
@@ -32,11 +32,11 @@ export function forgetManifest(url: string, { forget }: Pick<ManifestParts, 'for
 }
 
 /** The manifest that covers a candidate: one that named it, or that of its own host. */
-export async function vouchedFor(
+export async function attestationOf(
   candidate: Candidate,
   parts: ManifestParts,
   step: TakeStep,
-): Promise<Vouched | undefined> {
+): Promise<Attestation | undefined> {
   const named = [candidate, ...candidate.alsoFrom].flatMap(({ manifest }) => manifest?.url ?? [])
   const own = candidate.endpoint.kind === 'http' ? [new URL(MANIFEST_PATH, candidate.endpoint.url).href] : []
   const documents = await step(
@@ -71,7 +71,7 @@ async function verify(
   { url, bytes }: { url: string; bytes: Uint8Array },
   { endpoint }: Candidate,
   parts: ManifestParts,
-): Promise<Vouched> {
+): Promise<Attestation> {
   const jws = await parts.fetch(signatureOf(url), { accept: 'application/jose' })
   const verification = await parts.verify({ url, bytes, jws: jws?.bytes })
   // One of the two may be outdated, so both are fetched again the next time.
@@ -81,7 +81,7 @@ async function verify(
 }
 
 /** The trusted manifest that covers the candidate; otherwise any that covers it; otherwise the one that named it. */
-function chosen(all: readonly Vouched[], named: readonly string[]): Vouched | undefined {
+function chosen(all: readonly Attestation[], named: readonly string[]): Attestation | undefined {
   return (
     all.find(({ verification, server }) => verification.trusted && server) ??
     all.find(({ server }) => server) ??

@@ -2,7 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import type { Cancelled } from '../ports/outcome.js'
-import type { Told } from '../protocol/call.js'
+import type { ServerNotification } from '../protocol/call.js'
 import { type Batch, error as errorMessage, type Id } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { value } from '../rpc/splice.js'
@@ -45,7 +45,7 @@ export function answerLost(id: Id | undefined): string {
  * A filter for the notifications of one call: progress that does not increase is dropped (MCP,
  * basic/utilities/progress).
  */
-export function onlyIncreasing(): (told: Told) => boolean {
+export function onlyIncreasing(): (notification: ServerNotification) => boolean {
   let last = Number.NEGATIVE_INFINITY
   return ({ method, params }) => {
     if (method !== 'notifications/progress') return true

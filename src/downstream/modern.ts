@@ -11,9 +11,9 @@ import type {
   Grant,
   Handler,
   Notice,
+  Notify,
   ReceivedNotice,
-  Tell,
-  Told,
+  ServerNotification,
 } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
 import type { Encoded } from '../protocol/encoded.js'
@@ -33,7 +33,7 @@ import { checkFilter } from '../protocol/subscriptions.js'
 import type { ReceivedTrace } from '../protocol/trace.js'
 import type { Upstream } from '../protocol/upstream.js'
 import { error as errorMessage, type Id, idKey, type Notification, type Request } from '../rpc/message.js'
-import { type JsonSource, own, wireOf } from '../rpc/source.js'
+import { detach, type JsonSource, wireOf } from '../rpc/source.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import type { HangUp, Signal } from '../time/hang-up.js'
@@ -67,7 +67,7 @@ export interface Arrived {
   source?: JsonSource | undefined
   /** `Mcp-Name`, and the headers that go on to the server. */
   nameHeader?: string | undefined
-  carried?: Readonly<Record<string, string>> | undefined
+  forwarded?: Readonly<Record<string, string>> | undefined
   /** All headers, for the inspector. It shows those that cannot be secret. */
   headers?: RecordedHeaders
   /** The request in flight. It gets the number of its call for the inspector. */
@@ -118,7 +118,7 @@ export class ModernDownstream {
     }
     if (arrived.running) arrived.running.call = recorder?.number
     // Not async itself, because that would keep the whole request in memory while it waits.
-    return this.#callAndSend(endless ? own(id) : id, decoded, arrived, record, send)
+    return this.#callAndSend(endless ? detach(id) : id, decoded, arrived, record, send)
   }
 
   async #callAndSend(
@@ -140,10 +140,11 @@ export class ModernDownstream {
       // The request is in memory twice: as received, and as sent to the server.
       if (decoded.size !== undefined) reservation = memory.mustReserve(arrived.principal, 2 * decoded.size)
       let increasing: ReturnType<typeof onlyIncreasing> | undefined
-      const tell: Tell = (told) => {
+      const notify: Notify = (notification) => {
         increasing ??= onlyIncreasing()
-        if (ended || !increasing(told)) return undefined
-        const { text, origin } = (told.received && passedTold(told, arrived)) ?? encodeReply(told, id, decoded)
+        if (ended || !increasing(notification)) return undefined
+        const { text, origin } =
+          (notification.received && passedNotification(notification, arrived)) ?? encodeReply(notification, id, decoded)
         record.recorder?.sent(text, origin)
         return send({ text })
       }
@@ -164,8 +165,8 @@ export class ModernDownstream {
           arrived.transport === 'http'
             ? { era: 'modern', id, progressToken, bytes, source, nameHeader: arrived.nameHeader, decoded }
             : undefined,
-        carried: arrived.carried,
-        tell,
+        forwarded: arrived.forwarded,
+        notify,
         signal: controller,
         abort: (reason?: unknown) => controller.abort(reason),
         log: record,
@@ -237,9 +238,9 @@ function passedReply(reply: Final, id: Id, { bytes }: Arrived): Encoded | undefi
 }
 
 /** A notification as the server sent it, if nothing has edited it. */
-function passedTold(told: Told, { bytes }: Arrived): Encoded | undefined {
-  const { received } = told
-  return bytes && received?.era === 'modern' && received.told === told
+function passedNotification(notification: ServerNotification, { bytes }: Arrived): Encoded | undefined {
+  const { received } = notification
+  return bytes && received?.era === 'modern' && received.notification === notification
     ? { text: wireOf(received.source), origin: received.source }
     : undefined
 }

@@ -19,7 +19,7 @@ export async function movingSubscription(call: Call, { follow, handle }: PipeCha
   let changed: (what: 'moved' | 'over') => void = () => {}
   const unfollow = follow((what) => changed(what))
   let hasMoved = false
-  const client = new OneAcknowledgement(call.tell)
+  const client = new OneAcknowledgement(call.notify)
   try {
     for (;;) {
       const change = new Promise<'moved' | 'over'>((resolve) => {
@@ -27,7 +27,7 @@ export async function movingSubscription(call: Call, { follow, handle }: PipeCha
       })
       // Not the call's own signal: the client has not gone.
       const left = new HangUp(call.signal)
-      const listening = handle({ ...call, tell: client.tell, signal: left })
+      const listening = handle({ ...call, notify: client.notify, signal: left })
       // What is served now may support no subscriptions: the client has subscribed before, and waits for the next change.
       const ending = hasMoved ? listening.then(unlessError, () => undefined) : listening
       const first = (await Promise.race([ending, change])) ?? (await unlessAborted(change, call.signal))

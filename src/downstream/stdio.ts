@@ -19,7 +19,7 @@ import {
   readId,
 } from '../rpc/message.js'
 import { Outline } from '../rpc/outline.js'
-import { cut, lengthOf, own, sourceOf, type Wire } from '../rpc/source.js'
+import { cut, detach, lengthOf, sourceOf, type Wire } from '../rpc/source.js'
 import { within } from '../time/time.js'
 import { answerLost, type Send } from './frames.js'
 import { Conversation } from './legacy/conversation.js'
@@ -148,7 +148,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       transport: 'stdio' as const,
       running: controller,
     }
-    const id = methodTraits(request.method).endless ? own(request.id) : request.id
+    const id = methodTraits(request.method).endless ? detach(request.id) : request.id
     const send: Send = ({ text, last }) => {
       // A cancelled request gets no answer. A request that the bridge aborted with a Fault gets its error.
       if (controller.aborted && !(controller.reason instanceof Fault)) return undefined

@@ -6,7 +6,7 @@
 import { Fault } from '../fault/fault.js'
 import { MAX_MEMBER_CURSOR } from '../limits/constants.js'
 import { whoOf } from '../policy/who.js'
-import { type Call, type Final, unheard } from '../protocol/call.js'
+import { type Call, type Final, ignoreNotifications } from '../protocol/call.js'
 import { nextCursor } from '../protocol/listed.js'
 import { EMPTY, edit, type Json, NO_PARAMS, type Payload, raw } from '../rpc/splice.js'
 import { HangUp, type Signal } from '../time/hang-up.js'
@@ -119,7 +119,7 @@ export class Asking {
       const late = (time: number) => {
         for (const one of waiting) {
           if (one.left > time || answers.has(one)) continue
-          if (one.isOwn) this.#goOn(one)
+          if (one.isOwn) this.#continueCall(one)
           const { server } = one.question.member
           answered(one, missing(new Fault('upstreamTimeout', `${server} has not answered yet`), true))
         }
@@ -156,7 +156,7 @@ export class Asking {
     return { question, running: known ?? begin(member, call), isOwn: known === undefined, left }
   }
 
-  #goOn({ running, question }: Waiting): void {
+  #continueCall({ running, question }: Waiting): void {
     if (this.#late.size >= MAX_LATE) return running.hangUp.abort()
     const key = keyOf(question)
     const id = idOf(question)
@@ -191,7 +191,14 @@ function idOf(question: MemberQuestion): string {
 function begin(member: Member, call: Call): Running {
   const hangUp = new HangUp()
   const abort = (reason?: unknown) => hangUp.abort(reason)
-  const asked: Call = { ...call, progress: false, patient: () => true, tell: unheard, signal: hangUp, abort }
+  const asked: Call = {
+    ...call,
+    progress: false,
+    patient: () => true,
+    notify: ignoreNotifications,
+    signal: hangUp,
+    abort,
+  }
   const answer = member.upstream.handle(asked).then(
     (reply) => askedOf(reply, asked, member),
     (error: unknown) => ofFault(hangUp.aborted && hangUp.reason instanceof Fault ? hangUp.reason : Fault.from(error)),

@@ -1,6 +1,6 @@
 /** Makes and reads the cursors of a group's lists: the servers that have more, and their own cursors. */
 
-import { Carrier } from '../crypto/carrier.js'
+import { TextSealer } from '../crypto/carrier.js'
 import { digest } from '../crypto/digest.js'
 import type { SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
@@ -10,11 +10,11 @@ import { activeIn, type GroupPlan } from './member.js'
 
 export class Cursors {
   readonly #group: string
-  readonly #carrier: Carrier
+  readonly #sealer: TextSealer
 
   constructor(group: string, keys: readonly SealKey[]) {
     this.#group = group
-    this.#carrier = new Carrier(keys, 'group-cursor')
+    this.#sealer = new TextSealer(keys, 'group-cursor')
   }
 
   /** The cursor for a client: where the next page goes on, and at which server's cursor. */
@@ -24,14 +24,14 @@ export class Cursors {
       ...(cursor === undefined ? [] : [JSON.parse(cursor)]),
     ])
     const text = JSON.stringify(JSON.stringify(left))
-    return this.#carrier.carry({ g: this.#group, v: digestOf(plan), l: method }, text)
+    return this.#sealer.seal({ g: this.#group, v: digestOf(plan), l: method }, text)
   }
 
   /** Where the page of a client's cursor begins, in the order of the group. Throws a Fault. */
   opened(plan: GroupPlan, method: string, cursor: Json | undefined): readonly ListStart[] {
     const members = activeIn(plan)
     if (isFirst(cursor)) return members.map((member) => ({ member }))
-    const carried = this.#carrier.open(cursor)
+    const carried = this.#sealer.open(cursor)
     const { g, v, l } = carried?.fields ?? {}
     if (!carried?.text || g !== this.#group || v !== digestOf(plan) || l !== method) throw wrongCursor()
     const left = JSON.parse(JSON.parse(carried.text) as string) as [server: string, cursor?: string][]

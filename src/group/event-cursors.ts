@@ -3,7 +3,7 @@
  * events from the server itself, with its own cursors, so a subscription of an address takes these, too.
  */
 
-import { Carrier } from '../crypto/carrier.js'
+import { TextSealer } from '../crypto/carrier.js'
 import type { SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import type { Call } from '../protocol/call.js'
@@ -18,17 +18,17 @@ interface Belonging {
 
 export class EventCursors {
   readonly #group: string
-  readonly #carrier: Carrier
+  readonly #sealer: TextSealer
 
   constructor(group: string, keys: readonly SealKey[]) {
     this.#group = group
-    this.#carrier = new Carrier(keys, 'group-event-cursor')
+    this.#sealer = new TextSealer(keys, 'group-event-cursor')
   }
 
   /** The cursor for the client. */
   sealed(cursor: string, { call, server }: Belonging): string {
-    const fields = { g: this.#group, s: server, p: this.#carrier.hash(call.principal) }
-    return JSON.parse(this.#carrier.carry(fields, JSON.stringify(cursor))) as string
+    const fields = { g: this.#group, s: server, p: this.#sealer.hash(call.principal) }
+    return JSON.parse(this.#sealer.seal(fields, JSON.stringify(cursor))) as string
   }
 
   /** The params of a call with the cursor of the server. Throws a Fault if the cursor is not one of this caller. */
@@ -40,10 +40,10 @@ export class EventCursors {
   }
 
   #open(cursor: Json, { call, server }: Belonging): Json {
-    const carried = this.#carrier.open(cursor)
+    const carried = this.#sealer.open(cursor)
     if (!carried && call.method === EVENT_SUBSCRIBE) return cursor
     const { g, s, p } = carried?.fields ?? {}
-    const isOfCaller = carried !== undefined && this.#carrier.standsFor(p, call.principal)
+    const isOfCaller = carried !== undefined && this.#sealer.standsFor(p, call.principal)
     if (carried && !isOfCaller) call.foreign?.('foreignCursor')
     if (!isOfCaller || carried.text === undefined || g !== this.#group || s !== server)
       throw new Fault('invalidParams', 'params.cursor is not a cursor of these events: leave it out to start from now')

@@ -13,10 +13,19 @@ import type { Observe } from '../ports/events.js'
 import type { ListStore } from '../ports/list-store.js'
 import { NAMELESS } from '../protocol/account.js'
 import { askedBy } from '../protocol/asked-client.js'
-import type { AskedClient, Call, Final, Handler, Notice, Policy, RpcError, Told } from '../protocol/call.js'
+import type {
+  AskedClient,
+  Call,
+  Final,
+  Handler,
+  Notice,
+  Policy,
+  RpcError,
+  ServerNotification,
+} from '../protocol/call.js'
 import { isOfEvents, LISTEN, methodTraits } from '../protocol/methods.js'
 import type { LegacyRoute, Upstream } from '../protocol/upstream.js'
-import { edit, type Json, OWN, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
+import { edit, type Json, NO_ORIGIN, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { ECHOED, printable, publicAddress } from '../texts/printable.js'
 import { type Asked, Asking, type MemberQuestion, unaddressed } from './asking.js'
 import { EventCursors } from './event-cursors.js'
@@ -212,7 +221,7 @@ export class Group implements Upstream {
       params,
       called,
       answers: answers && { ...answers, state },
-      tell: (told) => call.tell(this.#shown(member, told, call)),
+      notify: (told) => call.notify(this.#shown(member, told, call)),
       client: call.client && this.#asked(member, call.client),
     }
     const reply = { ...(await upstream.handle(theirs)), server: this.#identity }
@@ -305,7 +314,7 @@ export class Group implements Upstream {
     for (const principal of NAMELESS) {
       const who = whoOf({ principal, caller: { revision: '', capabilities: '{}' } })
       await this.#kept?.restored(who, member)
-      if (this.#listings.likely(who, member, { method: 'tools/list', params: OWN })) return true
+      if (this.#listings.likely(who, member, { method: 'tools/list', params: NO_ORIGIN })) return true
     }
     return false
   }
@@ -357,9 +366,9 @@ export class Group implements Upstream {
   }
 
   /** A message of a server, in the names of the group. */
-  #shown(member: Member, told: Told, call?: Call): Told {
-    const { method, params } = told
-    if (isAlone(this.#plan)) return told
+  #shown(member: Member, notification: ServerNotification, call?: Call): ServerNotification {
+    const { method, params } = notification
+    if (isAlone(this.#plan)) return notification
     const rename = this.#replaceFor(member)
     const replace: Replace = (kind, text) =>
       kind === 'cursor' && call ? this.#eventCursors.sealed(text, { call, server: member.server }) : rename(kind, text)
@@ -367,7 +376,7 @@ export class Group implements Upstream {
     const shown = method === 'notifications/tasks' ? this.#signed(member, renamed) : renamed
     const isUnnamed = method === 'notifications/message' && typeof value(shown, 'logger') !== 'string'
     const named = isUnnamed ? edit(shown, { logger: JSON.stringify(prefixedLogger(member, undefined)) }) : shown
-    return named === params ? told : { ...told, params: named }
+    return named === params ? notification : { ...notification, params: named }
   }
 
   /**

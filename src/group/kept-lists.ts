@@ -7,7 +7,7 @@ import { digest } from '../crypto/digest.js'
 import { personIn } from '../policy/who.js'
 import type { ListStore } from '../ports/list-store.js'
 import { Recent } from '../rpc/memoize.js'
-import { edit, type Json, OWN, parseObject, write } from '../rpc/splice.js'
+import { edit, type Json, NO_ORIGIN, parseObject, write } from '../rpc/splice.js'
 import { GROUP_LISTS, ListPage } from './list-page.js'
 import type { Listings } from './listings.js'
 import type { GroupPlan, Member } from './member.js'
@@ -130,7 +130,7 @@ export class KeptLists {
     // The last one comes first among the callers of its person.
     for (const { caller, method, pages: own } of lists.toReversed()) {
       const who = `${person}/${caller}`
-      let params = OWN
+      let params = NO_ORIGIN
       for (const [index, next] of own) {
         const { hash, items } = pages[index] as KeptRecord['pages'][number]
         if (!listings.known(who, member, { method, params })) {
@@ -138,7 +138,7 @@ export class KeptLists {
           const page = new ListPage(listings.contentOf(member, method, hash), shown, [])
           listings.keep(who, member, { method, params }, { page, next: next ?? undefined })
         }
-        if (next !== null) params = edit(OWN, { cursor: next })
+        if (next !== null) params = edit(NO_ORIGIN, { cursor: next })
       }
     }
   }

@@ -2,7 +2,7 @@
 
 import { EVENT_LIST, LISTS, type ListTraits } from '../protocol/methods.js'
 import { soundItem } from '../protocol/sound-item.js'
-import { own } from '../rpc/source.js'
+import { detach } from '../rpc/source.js'
 import { arrayIn, type Json, opens, type Payload, payloadAt, value, write } from '../rpc/splice.js'
 import { inTurns } from '../time/in-turns.js'
 import { type Replace, replacedItem } from './places.js'
@@ -104,7 +104,7 @@ export async function pageOf(
     if (!item || isTwice || lost.size > 0) {
       const name = (received && (textIn(received, id) ?? textIn(received, 'name'))) ?? `item ${count}`
       const flaw: Flaw = { name, why: isTwice ? 'twice' : 'malformed', lost: item && !isTwice ? [...lost] : undefined }
-      if (flaws.length < MAX_FLAWS) flaws.push({ ...flaw, name: own(name.slice(0, MAX_FLAWED_NAME)) })
+      if (flaws.length < MAX_FLAWS) flaws.push({ ...flaw, name: detach(name.slice(0, MAX_FLAWED_NAME)) })
     }
     if (!item || isTwice) continue
     if (itsId !== undefined && UNIQUE.has(method)) seen.add(itsId)

@@ -6,7 +6,7 @@
 import { Fault } from '../fault/fault.js'
 import { ENDED } from '../listening/keep-open.js'
 import { PendingChanges } from '../listening/pending-changes.js'
-import type { Call, Final, Told } from '../protocol/call.js'
+import type { Call, Final, ServerNotification } from '../protocol/call.js'
 import { withoutEnvelope } from '../protocol/meta.js'
 import {
   acknowledgement,
@@ -36,7 +36,7 @@ export interface GroupListeningOptions {
   uri(uri: string): FoundMember | Promise<FoundMember>
   task(taskId: string): FoundMember | undefined
   /** Translates a server's notification into the names of the group. */
-  shown(member: Member, told: Told): Told
+  shown(member: Member, notification: ServerNotification): ServerNotification
 }
 
 /** A resource or task that a client subscribes to: the client's name for it, and its server. */
@@ -88,7 +88,7 @@ export class GroupListening {
       this.#open()
       const honoured = { lists: this.#lists, uris: await this.#agreed('uris'), tasks: await this.#agreed('tasks') }
       call.signal.throwIfAborted()
-      await call.tell(acknowledgement(honoured))
+      await call.notify(acknowledgement(honoured))
       if (isNothing(honoured)) return ENDED
       await this.#pending.tellAll()
       throw call.signal.reason
@@ -194,9 +194,9 @@ export class GroupListening {
     }
   }
 
-  #heard(member: Member, told: Told): void {
-    const { method, params } = told
-    const bare = { ...told, params: withoutEnvelope(params) }
+  #heard(member: Member, notification: ServerNotification): void {
+    const { method, params } = notification
+    const bare = { ...notification, params: withoutEnvelope(params) }
     const isBare = method === UPDATED && this.#isBare(member, textUnder(params, 'uri'))
     this.#pending.add(isBare ? bare : this.#options.shown(member, bare))
   }

@@ -8,8 +8,8 @@ import { personIn } from '../policy/who.js'
 import type { Call } from '../protocol/call.js'
 import { nextCursor } from '../protocol/listed.js'
 import { Recent } from '../rpc/memoize.js'
-import { own } from '../rpc/source.js'
-import { edit, type Json, OWN, type Payload, raw, sizeOf } from '../rpc/splice.js'
+import { detach } from '../rpc/source.js'
+import { edit, type Json, NO_ORIGIN, type Payload, raw, sizeOf } from '../rpc/splice.js'
 import { groupList, type ListPage, pageOf } from './list-page.js'
 import type { Member } from './member.js'
 import type { Replace } from './places.js'
@@ -84,7 +84,7 @@ export class Listings {
         : this.contentOf(member, method, digest(raw(result, groupList(method).key) ?? ''))
     this.#read.set(result, { list, content })
     const page = this.#pages.get(content)?.page ?? (await this.#make(method, content, result, replace))
-    return { page, next: own(nextCursor(result)) }
+    return { page, next: detach(nextCursor(result)) }
   }
 
   #make(method: string, content: string, result: Payload, replace: Replace): Promise<ListPage> {
@@ -142,13 +142,13 @@ export class Listings {
   /** All pages of a list that a caller received; undefined if one is not remembered. */
   wholeOf(who: string, member: Member, method: string): ReadPage[] | undefined {
     const pages: ReadPage[] = []
-    let params = OWN
+    let params = NO_ORIGIN
     while (pages.length < MAX_PAGES) {
       const read = this.known(who, member, { method, params })
       if (!read) return undefined
       pages.push(read)
       if (read.next === undefined) return pages
-      params = edit(OWN, { cursor: read.next })
+      params = edit(NO_ORIGIN, { cursor: read.next })
     }
     return undefined
   }
@@ -177,14 +177,14 @@ export class Listings {
    * that is the whole list.
    */
   *#all(who: string, { server }: Member, method: string): Generator<RememberedIds, boolean> {
-    let params = OWN
+    let params = NO_ORIGIN
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       const last = this.#lastOf(keyOf(who, server, { method, params }), server)
       const names = last && this.#names.get(last.content)
       if (!names) return false
       yield { ids: names.ids, next: last.next }
       if (last.next === undefined) return true
-      params = edit(OWN, { cursor: last.next })
+      params = edit(NO_ORIGIN, { cursor: last.next })
     }
     return false
   }

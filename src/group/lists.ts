@@ -6,7 +6,7 @@ import type { Memory } from '../limits/memory.js'
 import { CountedCache } from '../policy/counted-cache.js'
 import type { CacheHint, Call, Final } from '../protocol/call.js'
 import { Recent } from '../rpc/memoize.js'
-import { edit, type Json, OWN, type Payload, parseObject, raw, write } from '../rpc/splice.js'
+import { edit, type Json, NO_ORIGIN, type Payload, parseObject, raw, write } from '../rpc/splice.js'
 import { type Asking, type MemberQuestion, unaddressed } from './asking.js'
 import { Cursors, isFirst } from './cursors.js'
 import type { KeptLists } from './kept-lists.js'
@@ -128,7 +128,7 @@ export class Lists {
     if (missing.length === 0 && left.length === 0 && isFirst(cursor)) return this.#joinedOf(parts, method)
     noteMissing(log, missing)
     await this.#readAhead(call, method, parts)
-    const result = edit(OWN, {
+    const result = edit(NO_ORIGIN, {
       [groupList(method).key]: joinedLists(this.#shown(parts, method)),
       nextCursor: left.length === 0 ? undefined : this.#cursors.sealed(plan(), method, left),
       _meta: joinedMeta(
@@ -148,7 +148,7 @@ export class Lists {
     let joined = this.#joined.get(key)
     if (!joined) {
       const items = joinedLists(this.#shown(used, method))
-      const text = write(edit(OWN, { [groupList(method).key]: items, _meta: meta }))
+      const text = write(edit(NO_ORIGIN, { [groupList(method).key]: items, _meta: meta }))
       joined = { bytes: text.length + key.length, list: parseObject(text) }
       this.#joined.keep(key, joined)
     }

@@ -1,7 +1,7 @@
 /** Keeps a client's subscription to one server of a group open: opens it again when it breaks. */
 
 import { isRefusedForGood, Resubscriber } from '../listening/resubscriber.js'
-import type { Call, CallLog, Final, Tell, Told } from '../protocol/call.js'
+import type { Call, CallLog, Final, Notify, ServerNotification } from '../protocol/call.js'
 import { isNothing, NOTHING, paramsOf, type SubscriptionFilter } from '../protocol/subscriptions.js'
 import type { Payload } from '../rpc/splice.js'
 import type { HangUp } from '../time/hang-up.js'
@@ -12,7 +12,7 @@ export interface MemberStreamOptions {
   /** The subscription of the client. */
   call: Call
   filter: SubscriptionFilter
-  heard(told: Told): void
+  heard(notification: ServerNotification): void
   /** The server was added or removed, or changes may have been missed. */
   missed(): void
 }
@@ -88,7 +88,7 @@ export class MemberStream {
     this.#options.missed()
   }
 
-  #listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final> {
+  #listen(params: Payload, controller: HangUp, notify: Notify): Promise<Final> {
     const { member, call } = this.#options
     const abort = (reason?: unknown) => controller.abort(reason)
     // Notes of this server must not appear in the log line of the client's call.
@@ -97,6 +97,6 @@ export class MemberStream {
       note() {},
       warn: (fields, message) => call.log.warn(fields, message),
     }
-    return member.upstream.handle({ ...call, params, progress: false, tell, signal: controller, abort, log })
+    return member.upstream.handle({ ...call, params, progress: false, notify, signal: controller, abort, log })
   }
 }

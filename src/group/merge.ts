@@ -9,7 +9,7 @@ import {
   edit,
   type Json,
   keys,
-  OWN,
+  NO_ORIGIN,
   objectIn,
   type Payload,
   parseObject,
@@ -82,7 +82,7 @@ export function joinedCapabilities(
     ? edit(extensions, Object.fromEntries(foreignExtensions(theirs).map((key) => [key, raw(theirs, key)])))
     : extensions
   if (keys(merged).length > 0) all['extensions'] = write(merged)
-  return edit(foreign ? foreignIn(foreign) : OWN, all)
+  return edit(foreign ? foreignIn(foreign) : NO_ORIGIN, all)
 }
 
 /** The only server with capabilities that a group cannot route; messages that name no server go to it. */
@@ -105,7 +105,7 @@ function joinedSettings(all: readonly Payload[], named: ReadonlySet<string>): Pa
     joined[name] =
       others.length === 0 ? only : JSON.stringify(settings.map((one) => JSON.parse(write(one)) as object).reduce(union))
   }
-  return edit(OWN, joined)
+  return edit(NO_ORIGIN, joined)
 }
 
 function union(one: object, other: object): object {
@@ -175,7 +175,7 @@ export function joinedDiscovery(
   discovered: readonly DiscoverAnswer[],
   { instructions, ...capabilities }: { isComplete: boolean; hasTools?: boolean; instructions: string | undefined },
 ): Payload {
-  return edit(OWN, {
+  return edit(NO_ORIGIN, {
     supportedVersions: JSON.stringify(MODERN),
     capabilities: write(joinedCapabilities(discovered, capabilities)),
     instructions: instructions === undefined ? undefined : JSON.stringify(instructions),
@@ -207,5 +207,5 @@ export function joinedMeta(results: readonly Payload[], own: Readonly<Record<str
     for (const key of keys(withoutOwnKeys(meta)))
       if (!all.has(key) && !NOT_OF_LISTS.has(key)) all.set(key, raw(meta, key) as Json)
   for (const [key, json] of Object.entries(own)) all.set(key, json)
-  return all.size === 0 ? undefined : write(edit(OWN, Object.fromEntries(all)))
+  return all.size === 0 ? undefined : write(edit(NO_ORIGIN, Object.fromEntries(all)))
 }

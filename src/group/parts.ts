@@ -4,8 +4,8 @@ import { Fault } from '../fault/fault.js'
 import { type Memory, SMALL } from '../limits/memory.js'
 import { whoOf } from '../policy/who.js'
 import type { CacheHint, Call } from '../protocol/call.js'
-import { own } from '../rpc/source.js'
-import { edit, type Json, OWN, type Payload, raw, sizeOf } from '../rpc/splice.js'
+import { detach } from '../rpc/source.js'
+import { edit, type Json, NO_ORIGIN, type Payload, raw, sizeOf } from '../rpc/splice.js'
 import type { Asked, Asking, ListStart, MemberQuestion } from './asking.js'
 import { someAtOnce } from './at-once.js'
 import type { KeptLists } from './kept-lists.js'
@@ -120,7 +120,7 @@ export class Parts {
 
   async #part(question: MemberQuestion, asked: Asked): Promise<Part> {
     const { who, member, call } = question
-    const part = noPart(who, member, own(raw(call.params, 'cursor')))
+    const part = noPart(who, member, detach(raw(call.params, 'cursor')))
     if (asked.kind === 'none') return part
     if (asked.kind === 'missing') {
       // Remembered items of a missing server stay listed.
@@ -144,8 +144,8 @@ export class Parts {
 
   /** The result without its list. The result itself would keep the whole message alive. */
   #aboutIn(result: Payload, { member, call }: MemberQuestion): Payload | undefined {
-    const meta = own(raw(result, '_meta'))
-    if (meta === undefined || meta.length <= MAX_LIST_META) return edit(OWN, { _meta: meta })
+    const meta = detach(raw(result, '_meta'))
+    if (meta === undefined || meta.length <= MAX_LIST_META) return edit(NO_ORIGIN, { _meta: meta })
     this.#options.log.about(member, call.method, meta.length)
     return undefined
   }

@@ -12,7 +12,7 @@ import { isOfUnknown } from '../policy/unknown.js'
 import { SIGN_IN_TOOL } from '../protocol/account.js'
 import type { Call, Final, Handler } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
-import { edit, type Json, OWN, raw, value } from '../rpc/splice.js'
+import { edit, type Json, NO_ORIGIN, raw, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { isFirst, wrongCursor } from './cursors.js'
 import type { ListLog } from './list-log.js'
@@ -88,7 +88,7 @@ export class Search {
       const tools = joinedLists([...own, ...items.map(({ text }) => text)])
       const listed = { characters: tools.length, count: own.length + items.length }
       log.large([{ server: '', cursor: undefined, ...listed }], FEWER)
-      const result = edit(OWN, { tools, _meta: whole.meta })
+      const result = edit(NO_ORIGIN, { tools, _meta: whole.meta })
       return { kind: 'result', result, server: identity(), cache: whole.cache }
     })
   }
@@ -102,7 +102,7 @@ export class Search {
       const { items, cut } = await this.#found(whole, query, limit)
       const texts = [`{"tools":${joinedLists(items.map(({ text }) => text))}}`, ...notSearched(whole, cut)]
       const content = JSON.stringify(texts.map((text) => ({ type: 'text', text })))
-      return { kind: 'result', result: edit(OWN, { content, structuredContent: texts[0] }), server: identity() }
+      return { kind: 'result', result: edit(NO_ORIGIN, { content, structuredContent: texts[0] }), server: identity() }
     })
   }
 

@@ -3,7 +3,7 @@
  * one server never reaches another server or another person's call.
  */
 
-import { Carrier } from '../crypto/carrier.js'
+import { TextSealer } from '../crypto/carrier.js'
 import { digest } from '../crypto/digest.js'
 import type { SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
@@ -26,11 +26,11 @@ interface Belonging {
 
 export class States {
   readonly #group: string
-  readonly #carrier: Carrier
+  readonly #sealer: TextSealer
 
   constructor(group: string, keys: readonly SealKey[]) {
     this.#group = group
-    this.#carrier = new Carrier(keys, 'group-state')
+    this.#sealer = new TextSealer(keys, 'group-state')
   }
 
   /** A server's question with its state sealed, if it has one. */
@@ -42,19 +42,19 @@ export class States {
       s: server,
       n: digest(name),
       m: call.method,
-      p: this.#carrier.hash(call.principal),
+      p: this.#sealer.hash(call.principal),
       d: digestOf(call),
       e: Date.now() + LIFETIME,
     }
-    return edit(input, { requestState: this.#carrier.carry(fields, state) })
+    return edit(input, { requestState: this.#sealer.seal(fields, state) })
   }
 
   /** The state of the server. Throws a Fault if the group did not seal it, or sealed it for another call. */
   opened(state: Json, { call, server, name }: Belonging): Json | undefined {
-    const carried = this.#carrier.open(state)
+    const carried = this.#sealer.open(state)
     if (!carried) throw invalid('requestState is invalid: this bridge did not issue it, or has changed its key since')
     const { g, s, n, m, p, d, e } = carried.fields
-    const isOfCaller = this.#carrier.standsFor(p, call.principal)
+    const isOfCaller = this.#sealer.standsFor(p, call.principal)
     if (!isOfCaller) call.foreign?.('foreignState')
     const isOfCall =
       g === this.#group && s === server && n === digest(name) && m === call.method && d === digestOf(call)

@@ -2,7 +2,7 @@
  * An index of the tools of one server: which words their names, titles, descriptions and names of arguments have. It counts
  * what it takes, and ends where it has no more room.
  */
-import { own } from '../rpc/source.js'
+import { detach } from '../rpc/source.js'
 import { type Json, keys, objectIn, type Payload, parseObject, value } from '../rpc/splice.js'
 import { inTurns } from '../time/in-turns.js'
 import { stemOf, wordsIn } from './words.js'
@@ -99,7 +99,7 @@ function add(all: Gathered, tool: Json, hasRoom: (bytes: number) => boolean): bo
     const stem = known ?? stemOf(word)
     if (known === undefined) {
       bytes += PER_WORD + 2 * word.length
-      stems.set(own(word), own(stem))
+      stems.set(detach(word), detach(stem))
     }
     if (!weights.has(stem)) bytes += PER_PLACE + (last.has(stem) ? 0 : PER_STEM + 2 * stem.length)
     weights.set(stem, (weights.get(stem) ?? 0) + weight)
@@ -108,7 +108,7 @@ function add(all: Gathered, tool: Json, hasRoom: (bytes: number) => boolean): bo
   all.bytes = bytes
   for (const [stem, weight] of weights) {
     all.before.push(last.get(stem) ?? -1)
-    last.set(last.has(stem) ? stem : own(stem), all.tools.length)
+    last.set(last.has(stem) ? stem : detach(stem), all.tools.length)
     all.tools.push(all.count)
     all.weights.push(weight)
   }

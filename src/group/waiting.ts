@@ -27,8 +27,8 @@ export function tellWaiting(call: Call, members: readonly Member[]): WaitingList
   const tell = async () => {
     if (left.size > 0) {
       const message = inWords(left, members.length)
-      if (call.progress) await call.tell(waitingProgress(message))
-      if (logs && !isOver) await call.tell(waitingLog(message))
+      if (call.progress) await call.notify(waitingProgress(message))
+      if (logs && !isOver) await call.notify(waitingLog(message))
     }
     if (!isOver) later(TELL_WAITING.every)
   }

@@ -3,7 +3,7 @@
  * their ids and times.
  */
 import type { CallBody, Side, TraceEvent } from '../recorder/events.js'
-import type { Copies } from './kept.js'
+import type { StoredCopies } from './kept.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
 import { slotHash } from './slot-hash.js'
 
@@ -31,14 +31,14 @@ const MAX_SIDES = 16
 const OBJECT_BYTES = 300
 
 export class CallKinds {
-  readonly #copies: Copies
+  readonly #copies: StoredCopies
   readonly #known = new Array<CallKind | undefined>(PLACES).fill(undefined)
   readonly #sides: Side[] = []
   /** The last start and the last end: the next one is often of the same kind, which saves the look-up. */
   #begun: CallKind | undefined
   #ended: CallKind | undefined
 
-  constructor(copies: Copies) {
+  constructor(copies: StoredCopies) {
     this.#copies = copies
   }
 

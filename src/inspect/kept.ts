@@ -4,7 +4,7 @@ import { withoutCredentials } from '../credentials/credentials.js'
 import { shortDigest } from '../crypto/digest.js'
 import { BoundedMap } from '../limits/bounded.js'
 import { type CallBody, callId, type MessageBody, type RecordedEvent, type TraceEvent } from '../recorder/events.js'
-import { own } from '../rpc/source.js'
+import { detach } from '../rpc/source.js'
 import { shownPrincipal } from '../texts/principal.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
 
@@ -21,7 +21,7 @@ const MAX_EXAMINED_TEXT = 2_000
 const OBJECT_BYTES = 300
 
 /** Copies that keep nothing else in memory. Equal texts are copied once. */
-export class Copies {
+export class StoredCopies {
   readonly #texts = new BoundedMap<string, string>(MAX_TEXTS)
   readonly #digests = new BoundedMap<string, string>(MAX_DIGESTS)
   #session: string | undefined
@@ -44,7 +44,7 @@ export class Copies {
       return known
     }
     if (text.length > MAX_SHORT_TEXT) return short(text)
-    const copy = own(text)
+    const copy = detach(text)
     this.#texts.set(copy, copy)
     return copy
   }
@@ -56,7 +56,7 @@ export class Copies {
     let digest = this.#digests.get(session)
     if (digest === undefined) {
       digest = (this.#hasDigests ? session : shortDigest(session)).slice(0, 8)
-      this.#digests.set(own(session), digest)
+      this.#digests.set(detach(session), digest)
     }
     this.#session = session
     this.#digest = digest

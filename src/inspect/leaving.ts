@@ -1,12 +1,12 @@
-/** Chooses the room for an event that leaves the ring. */
-import type { Fates } from './fates.js'
+/** Chooses the retention class of an event that is evicted from the ring. */
+import type { CallRetention } from './fates.js'
 import type { Other } from './kept.js'
-import type { Room } from './rooms.js'
+import type { RetentionClass } from './rooms.js'
 import { OPENING } from './server-views.js'
-import { MESSAGE, OTHER, type Slots } from './slots.js'
+import { type EventSlots, MESSAGE, OTHER } from './slots.js'
 
-/** The rooms of events that are neither messages nor the start or end of a call. */
-const ROOMS: Readonly<Record<Other['kind'], Room>> = {
+/** The classes of events that are neither messages nor the start or end of a call. */
+const CLASSES: Readonly<Record<Other['kind'], RetentionClass>> = {
   question: 'asked',
   verdict: 'servers',
   child: 'servers',
@@ -20,25 +20,25 @@ const ROOMS: Readonly<Record<Other['kind'], Room>> = {
 /** Most requests that open a server and wait for their answer. */
 const MAX_OPENINGS = 1_000
 
-export class Leaving {
-  readonly #events: Slots
-  readonly #fates: Fates
+export class Eviction {
+  readonly #events: EventSlots
+  readonly #callRetention: CallRetention
   /** Ids of requests that open a server, whose answers have not left yet. */
   readonly #openings = new Set<string>()
 
-  constructor(events: Slots, fates: Fates) {
+  constructor(events: EventSlots, callRetention: CallRetention) {
     this.#events = events
-    this.#fates = fates
+    this.#callRetention = callRetention
   }
 
-  /** The room for the event with this number; undefined if it is dropped. Events leave in order. */
-  roomOf(number: number): Room | undefined {
+  /** The class of the event with this number; undefined if it is dropped. Events leave in order. */
+  classOf(number: number): RetentionClass | undefined {
     const code = this.#events.codeOf(number)
     const call = this.#events.callOf(number)
-    if (call !== 0) return this.#fates.of(call)
+    if (call !== 0) return this.#callRetention.of(call)
     if (code === OTHER) {
       const other = this.#events.otherOf(number)
-      return other.kind === 'child' && other['what'] === 'stderr' ? 'lines' : ROOMS[other.kind]
+      return other.kind === 'child' && other['what'] === 'stderr' ? 'lines' : CLASSES[other.kind]
     }
     return code === MESSAGE && this.#isOpening(number) ? 'opening' : undefined
   }

@@ -1,7 +1,7 @@
 /** Servers' tools, learned from the lists that clients requested: their names, and the first words of their descriptions. */
 import { withoutCredentials } from '../credentials/credentials.js'
 import { digest } from '../crypto/digest.js'
-import { own } from '../rpc/source.js'
+import { detach } from '../rpc/source.js'
 import { short } from './short.js'
 
 /** Most servers, and most tools and pages of one. */
@@ -83,5 +83,5 @@ export class ListedTools {
 function firstWords(text: unknown): string | undefined {
   if (typeof text !== 'string') return undefined
   const [line = ''] = text.slice(0, MAX_READ_DESCRIPTION).trim().split('\n', 1)
-  return line === '' ? undefined : own(withoutCredentials(line).slice(0, MAX_DESCRIPTION))
+  return line === '' ? undefined : detach(withoutCredentials(line).slice(0, MAX_DESCRIPTION))
 }

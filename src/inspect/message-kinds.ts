@@ -6,7 +6,7 @@
 import type { Changes, MessageBody } from '../recorder/events.js'
 import type { MessageTrace } from '../recorder/message.js'
 import { Heads, isHeadOf, type KeptHead } from './heads.js'
-import type { Copies } from './kept.js'
+import type { StoredCopies } from './kept.js'
 import { slotHash } from './slot-hash.js'
 
 /** Parts that many messages share, copied out of the received data. */
@@ -35,13 +35,13 @@ const WIRES = 4
 export const MESSAGE_BYTES = 120
 
 export class MessageKinds {
-  readonly #copies: Copies
+  readonly #copies: StoredCopies
   readonly #heads = new Heads()
   readonly #known = new Array<MessageKind | undefined>(PLACES).fill(undefined)
   /** The last kind of each wire and direction. The next message is often of the same kind, which saves the look-up. */
   readonly #last = new Array<MessageKind | undefined>(WIRES).fill(undefined)
 
-  constructor(copies: Copies) {
+  constructor(copies: StoredCopies) {
     this.#copies = copies
   }
 

@@ -1,4 +1,4 @@
-/** The events of the inspector: the newest ones in a bounded ring, and rooms for events that stay longer. It holds no secrets. */
+/** The events of the inspector: the newest ones in a bounded ring, and retention classes for events that stay longer. It holds no secrets. */
 
 import { isFailure } from '../ports/outcome.js'
 import {
@@ -14,23 +14,23 @@ import type { Wire } from '../rpc/source.js'
 import { PerSecond } from '../time/per-second.js'
 import { BYTES, RING, type RingBounds } from './bounds.js'
 import { CallKinds } from './call-kinds.js'
-import { Fates } from './fates.js'
-import { Copies, weightOf } from './kept.js'
-import { Leaving } from './leaving.js'
+import { CallRetention } from './fates.js'
+import { StoredCopies, weightOf } from './kept.js'
+import { Eviction } from './leaving.js'
 import { MESSAGE_BYTES, MessageKinds } from './message-kinds.js'
 import { OpenSessions, type SessionCounts } from './open-sessions.js'
-import { type KeptEvent, type Room, Rooms } from './rooms.js'
+import { type KeptEvent, RetainedEvents, type RetentionClass } from './rooms.js'
 import { SecretArguments } from './secret-arguments.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
-import { Slots } from './slots.js'
+import { EventSlots } from './slots.js'
 import { type Payloads, StoredTexts } from './stored-texts.js'
 
 /** Most refusals, and most lines of stderr, recorded per second. */
 const MOST = { refusals: 20, lines: 50 }
-/** Calls whose room is remembered, per call in the ring: a call may run while many others end. */
+/** Calls whose retention class is remembered, per call in the ring: a call may run while many others end. */
 const FATES = 4
 /** Rooms that stay when a viewer clears the memory: their events describe the current state. */
-const UNCLEARED: readonly Room[] = ['running', 'opening', 'servers', 'sessions', 'pinned']
+const UNCLEARED: readonly RetentionClass[] = ['running', 'opening', 'servers', 'sessions', 'pinned']
 
 /** The events of one bridge. */
 export class Ring {
@@ -38,12 +38,12 @@ export class Ring {
   readonly #now: () => number
   /** Event times count from here, in milliseconds since 1970. */
   readonly #origin: number
-  readonly #events: Slots
-  readonly #rooms: Rooms
-  readonly #fates: Fates
-  readonly #leaving: Leaving
+  readonly #events: EventSlots
+  readonly #retained: RetainedEvents
+  readonly #callRetention: CallRetention
+  readonly #eviction: Eviction
   readonly #texts: StoredTexts
-  readonly #copies: Copies
+  readonly #copies: StoredCopies
   readonly #messageKinds: MessageKinds
   readonly #callKinds: CallKinds
   readonly #openSessions = new OpenSessions()
@@ -76,7 +76,7 @@ export class Ring {
     replica?: string | undefined
     isMerged?: boolean
   } = {}) {
-    this.#copies = new Copies(isMerged)
+    this.#copies = new StoredCopies(isMerged)
     this.#messageKinds = new MessageKinds(this.#copies)
     this.#callKinds = new CallKinds(this.#copies)
     this.#bounds = bounds
@@ -84,10 +84,10 @@ export class Ring {
     this.#origin = origin
     // One more, because an event is added before the ones it replaces are removed.
     const most = Math.min(bounds.calls + bounds.messages, (bounds.bytes * BYTES.events) / MESSAGE_BYTES)
-    this.#events = new Slots(Math.ceil(most) + 1, origin, replica)
-    this.#rooms = new Rooms(bounds.bytes * BYTES.rooms)
-    this.#fates = new Fates(FATES * Math.min(bounds.calls, most))
-    this.#leaving = new Leaving(this.#events, this.#fates)
+    this.#events = new EventSlots(Math.ceil(most) + 1, origin, replica)
+    this.#retained = new RetainedEvents(bounds.bytes * BYTES.retained)
+    this.#callRetention = new CallRetention(FATES * Math.min(bounds.calls, most))
+    this.#eviction = new Eviction(this.#events, this.#callRetention)
     const { passing, lasting } = BYTES
     const textBytes = { passing: bounds.bytes * passing, lasting: bounds.bytes * lasting }
     this.#texts = new StoredTexts(this.#events, payloads, textBytes)
@@ -105,7 +105,7 @@ export class Ring {
 
   /** Approximate bytes of the stored events. */
   get bytes(): number {
-    return this.#events.bytes + this.#rooms.bytes + this.#texts.bytes
+    return this.#events.bytes + this.#retained.bytes + this.#texts.bytes
   }
 
   /** Approximate bytes of all events ever recorded. */
@@ -142,7 +142,7 @@ export class Ring {
   /** The number of the next stored event after this number. */
   next(number: number): number | undefined {
     const next = Math.max(this.first, number + 1)
-    const earlier = next > number + 1 ? this.#rooms.next(number) : undefined
+    const earlier = next > number + 1 ? this.#retained.next(number) : undefined
     if (earlier !== undefined && earlier < next) return earlier
     return next <= this.last ? next : undefined
   }
@@ -159,18 +159,18 @@ export class Ring {
 
   /** The JSON of the event with this number, in one line. The number is as in `event`. */
   json(number: number): string {
-    return number < this.first ? (this.#rooms.get(number)?.json ?? '') : this.#events.json(number)
+    return number < this.first ? (this.#retained.get(number)?.json ?? '') : this.#events.json(number)
   }
 
   /** The text of the event with this number; undefined if it is not stored. */
   text(number: number): KeptText | undefined {
-    const event = this.#rooms.get(number) ?? (number < this.first ? undefined : this.#storedOf(number))
+    const event = this.#retained.get(number) ?? (number < this.first ? undefined : this.#storedOf(number))
     return event?.isHidden ? undefined : event?.text?.()
   }
 
   /** The ids of the pinned calls. */
   get pinned(): string[] {
-    return this.#rooms.pinned.map(callId)
+    return this.#retained.pinned.map(callId)
   }
 
   /** Keeps the events of a call until it is unpinned. Returns false if there is no room; undefined if the call is unknown. */
@@ -178,24 +178,24 @@ export class Ring {
     const call = callNumber(id)
     const numbers = [...this.#events.eventsOf(call)].toReversed()
     const [first] = numbers
-    if (first === undefined && !this.#rooms.has(call)) return undefined
+    if (first === undefined && !this.#retained.has(call)) return undefined
     const server = first === undefined ? '' : this.#events.groupOf(first).server
     const events = numbers.map((number) => this.#storedOf(number))
-    const isPinned = this.#rooms.pin(call, events, server, this.#fates.of(call))
-    if (isPinned) this.#fates.set(call, 'pinned')
+    const isPinned = this.#retained.pin(call, events, server, this.#callRetention.of(call))
+    if (isPinned) this.#callRetention.set(call, 'pinned')
     return isPinned
   }
 
-  /** Moves a pinned call back to its room, or drops it. */
+  /** Moves a pinned call back to its class, or drops it. */
   unpin(id: string): void {
     const call = callNumber(id)
-    if (this.#rooms.pinned.includes(call)) this.#fates.set(call, this.#rooms.unpin(call, this.first))
+    if (this.#retained.pinned.includes(call)) this.#callRetention.set(call, this.#retained.unpin(call, this.first))
   }
 
   /** Drops all events except those of pinned and running calls, open sessions and states of servers. */
   clear(): void {
     while (this.#events.length > 0) this.#shift(UNCLEARED)
-    this.#rooms.clear(UNCLEARED)
+    this.#retained.clear(UNCLEARED)
     this.cleared = this.time
   }
 
@@ -229,7 +229,7 @@ export class Ring {
 
   #call(at: number, event: Extract<TraceEvent, { kind: 'call' }>): void {
     if (event.call !== undefined) {
-      if (event.what === 'begun') this.#fates.begin(event.call, event.continues)
+      if (event.what === 'begun') this.#callRetention.begin(event.call, event.continues)
       else this.#end(event.call, event)
     }
     const kind = this.#callKinds.of(event)
@@ -244,7 +244,7 @@ export class Ring {
     if (limit?.admits(at) === false) return limit.leaveOut()
     if (event.kind === 'session' && event.session !== undefined)
       this.#openSessions.note(event, this.#copies.digestOf(event.session))
-    if (event.call !== undefined) this.#fates.ask(event.call)
+    if (event.call !== undefined) this.#callRetention.ask(event.call)
     const copy = this.#copies.eventOf(event)
     const weight = weightOf(copy)
     this.#recorded += weight
@@ -253,7 +253,7 @@ export class Ring {
 
   /** A call has ended. The payloads of a failed call stay longer, and become visible. */
   #end(call: number, event: Extract<TraceEvent, { kind: 'call' }>): void {
-    this.#rooms.move(call, this.#fates.end(call, event))
+    this.#retained.move(call, this.#callRetention.end(call, event))
     if (!isFailure(event.outcome) || !this.hasTexts) return
     for (const number of this.#events.eventsOf(call)) this.#texts.makeLasting(number)
   }
@@ -280,15 +280,15 @@ export class Ring {
       this.#shift()
   }
 
-  /** Removes the first event. Keeps it if its room is among these. */
-  #shift(rooms?: readonly Room[]): void {
+  /** Removes the first event. Keeps it if its class is among these. */
+  #shift(classes?: readonly RetentionClass[]): void {
     const events = this.#events
     const { first } = events
-    const room = this.#leaving.roomOf(first)
-    if (room !== undefined && (rooms?.includes(room) ?? true)) {
+    const retention = this.#eviction.classOf(first)
+    if (retention !== undefined && (classes?.includes(retention) ?? true)) {
       const { isHidden } = this.#storedOf(first)
       this.#texts.makeLasting(first)
-      this.#rooms.add(room, { ...this.#storedOf(first), isHidden }, events.groupOf(first))
+      this.#retained.add(retention, { ...this.#storedOf(first), isHidden }, events.groupOf(first))
     }
     events.shift()
   }

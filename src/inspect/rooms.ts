@@ -1,5 +1,5 @@
 /**
- * Keeps events longer than the ring does. Each kind has a room: a share of the memory. In a full room, the server with the
+ * Keeps events longer than the ring does. Each retention class has a share of the memory. In a full class, the server with the
  * most bytes loses its oldest events, so a noisy server evicts nothing of other servers.
  */
 import type { KeptText } from '../recorder/events.js'
@@ -25,9 +25,9 @@ const SHARES = {
   /** Calls that a viewer has pinned: they are not evicted. */
   pinned: 8,
 } as const
-export type Room = keyof typeof SHARES
-/** The rooms of calls. */
-export type CallRoom = Extract<Room, 'running' | 'failed' | 'asked' | 'pinned'>
+export type RetentionClass = keyof typeof SHARES
+/** The classes of calls. */
+export type CallRetentionClass = Extract<RetentionClass, 'running' | 'failed' | 'asked' | 'pinned'>
 
 const ALL_SHARES = Object.values(SHARES).reduce((sum, share) => sum + share, 0)
 /** Most pinned calls, and most stored events of one call, without its end. */
@@ -49,9 +49,9 @@ export interface KeptEvent {
 /** The events of a call, or one event that belongs to none. */
 interface Group {
   key: number
-  room: Room
-  /** The room of a pinned call after it is unpinned; undefined if it is dropped then. */
-  home: CallRoom | undefined
+  retention: RetentionClass
+  /** The class of a pinned call after it is unpinned; undefined if it is dropped then. */
+  home: CallRetentionClass | undefined
   server: string
   events: KeptEvent[]
   bytes: number
@@ -62,12 +62,12 @@ interface Shelf {
   groups: Set<Group>
 }
 
-export class Rooms {
+export class RetainedEvents {
   readonly #bytes: number
   readonly #groups = new Map<number, Group>()
-  /** The groups of each room, by server, oldest first. */
-  readonly #rooms = new Map<Room, Map<string, Shelf>>()
-  readonly #taken = new Map<Room, number>()
+  /** The groups of each class, by server, oldest first. */
+  readonly #classes = new Map<RetentionClass, Map<string, Shelf>>()
+  readonly #taken = new Map<RetentionClass, number>()
   readonly #events = new Map<number, KeptEvent>()
   /** The numbers of all events, in order. */
   #numbers: number[] = []
@@ -81,21 +81,26 @@ export class Rooms {
     return [...this.#taken.values()].reduce((sum, bytes) => sum + bytes, 0)
   }
 
-  /** Adds an event of a server. `call` is the number of its call, or 0. Drops the oldest events if the room is full. */
-  add(room: Room, event: KeptEvent, { server, call, isEnd }: { server: string; call: number; isEnd: boolean }): void {
+  /** Adds an event of a server. `call` is the number of its call, or 0. Drops the oldest events if the class is full. */
+  add(
+    retention: RetentionClass,
+    event: KeptEvent,
+    { server, call, isEnd }: { server: string; call: number; isEnd: boolean },
+  ): void {
     if (this.#events.has(event.number)) return
     // An event of a call has its number, another one a number of its own.
     const key = call === 0 ? -event.number : call
     const known = this.#groups.get(key)
     if (known && known.events.length >= MAX_ROOM_EVENTS && !isEnd) return
     const bytes = event.json.length + EVENT_BYTES
-    if ((known?.room ?? room) === 'pinned' && this.#takenIn('pinned') + bytes > this.#limitOf('pinned')) return
-    const group = known ?? this.#place({ key, room, home: undefined, server, events: [], bytes: 0 })
+    if ((known?.retention ?? retention) === 'pinned' && this.#takenIn('pinned') + bytes > this.#limitOf('pinned'))
+      return
+    const group = known ?? this.#place({ key, retention, home: undefined, server, events: [], bytes: 0 })
     group.events.push(event)
     this.#grow(group, bytes)
     this.#events.set(event.number, event)
     this.#numbers.splice(this.#indexAfter(event.number), 0, event.number)
-    if (group.room !== 'pinned') this.#makeRoomIn(group.room)
+    if (group.retention !== 'pinned') this.#makeRoomIn(group.retention)
   }
 
   get(number: number): KeptEvent | undefined {
@@ -112,29 +117,29 @@ export class Rooms {
     return this.#groups.has(call)
   }
 
-  /** Moves the events of a call into another room, or drops them. */
-  move(call: number, room: CallRoom | undefined): void {
+  /** Moves the events of a call into another class, or drops them. */
+  move(call: number, retention: CallRetentionClass | undefined): void {
     const group = this.#groups.get(call)
-    if (!group || group.room === room) return
-    if (room === 'failed') for (const event of group.events) event.isHidden = false
-    if (group.room === 'pinned') group.home = room
-    else if (room === undefined) this.#drop(group)
+    if (!group || group.retention === retention) return
+    if (retention === 'failed') for (const event of group.events) event.isHidden = false
+    if (group.retention === 'pinned') group.home = retention
+    else if (retention === undefined) this.#drop(group)
     else {
       this.#leave(group)
-      this.#place(Object.assign(group, { room }))
-      this.#makeRoomIn(room)
+      this.#place(Object.assign(group, { retention }))
+      this.#makeRoomIn(retention)
     }
   }
 
   /** The numbers of the pinned calls. */
   get pinned(): number[] {
-    return [...(this.#rooms.get('pinned')?.values() ?? [])].flatMap(({ groups }) => [...groups].map(({ key }) => key))
+    return [...(this.#classes.get('pinned')?.values() ?? [])].flatMap(({ groups }) => [...groups].map(({ key }) => key))
   }
 
   /** Pins a call: its kept events, and these. Returns false if there is no room. */
-  pin(call: number, more: readonly KeptEvent[], server: string, home: CallRoom | undefined): boolean {
+  pin(call: number, more: readonly KeptEvent[], server: string, home: CallRetentionClass | undefined): boolean {
     const known = this.#groups.get(call)
-    if (known?.room === 'pinned') return true
+    if (known?.retention === 'pinned') return true
     const all = [...(known?.events ?? []), ...more.filter(({ number }) => !this.#events.has(number))]
     const events = [...all.slice(0, MAX_ROOM_EVENTS - 1), ...all.slice(MAX_ROOM_EVENTS - 1).slice(-1)].map((event) => {
       // The stored text will be overwritten.
@@ -150,8 +155,8 @@ export class Rooms {
     if (known) this.#drop(known)
     const group = this.#place({
       key: call,
-      room: 'pinned',
-      home: (known?.room as CallRoom | undefined) ?? home,
+      retention: 'pinned',
+      home: (known?.retention as CallRetentionClass | undefined) ?? home,
       server,
       events: [],
       bytes: 0,
@@ -162,12 +167,12 @@ export class Rooms {
   }
 
   /**
-   * Moves a pinned call back to its room, and returns that room. Drops its events from this number on, because the ring has
+   * Moves a pinned call back to its class, and returns that class. Drops its events from this number on, because the ring has
    * them.
    */
-  unpin(call: number, from: number): CallRoom | undefined {
+  unpin(call: number, from: number): CallRetentionClass | undefined {
     const group = this.#groups.get(call)
-    if (group?.room !== 'pinned') return undefined
+    if (group?.retention !== 'pinned') return undefined
     const { home, server, events } = group
     this.#drop(group)
     if (home !== undefined)
@@ -175,15 +180,15 @@ export class Rooms {
     return home
   }
 
-  /** Empties all rooms but these. */
-  clear(kept: readonly Room[]): void {
-    for (const group of [...this.#groups.values()]) if (!kept.includes(group.room)) this.#drop(group)
+  /** Empties all classes but these. */
+  clear(kept: readonly RetentionClass[]): void {
+    for (const group of [...this.#groups.values()]) if (!kept.includes(group.retention)) this.#drop(group)
   }
 
   #place(group: Group): Group {
-    const { room, server, key } = group
-    const servers = this.#rooms.get(room) ?? new Map<string, Shelf>()
-    this.#rooms.set(room, servers)
+    const { retention, server, key } = group
+    const servers = this.#classes.get(retention) ?? new Map<string, Shelf>()
+    this.#classes.set(retention, servers)
     const shelf = servers.get(server) ?? { bytes: 0, groups: new Set() }
     servers.set(server, shelf)
     shelf.groups.add(group)
@@ -195,19 +200,19 @@ export class Rooms {
   }
 
   #grow(group: Group, bytes: number): void {
-    const { room, server } = group
+    const { retention, server } = group
     group.bytes += bytes
-    const shelf = this.#rooms.get(room)?.get(server)
+    const shelf = this.#classes.get(retention)?.get(server)
     if (shelf) shelf.bytes += bytes
-    this.#taken.set(room, this.#takenIn(room) + bytes)
+    this.#taken.set(retention, this.#takenIn(retention) + bytes)
   }
 
-  /** Takes a group out of its room. */
+  /** Takes a group out of its class. */
   #leave(group: Group): void {
-    const { room, server, bytes } = group
+    const { retention, server, bytes } = group
     this.#grow(group, -bytes)
     group.bytes = bytes
-    const servers = this.#rooms.get(room)
+    const servers = this.#classes.get(retention)
     const shelf = servers?.get(server)
     shelf?.groups.delete(group)
     if (shelf?.groups.size === 0) servers?.delete(server)
@@ -222,9 +227,9 @@ export class Rooms {
     }
   }
 
-  #makeRoomIn(room: Room): void {
+  #makeRoomIn(room: RetentionClass): void {
     while (this.#takenIn(room) > this.#limitOf(room)) {
-      const shelves = [...(this.#rooms.get(room)?.values() ?? [])]
+      const shelves = [...(this.#classes.get(room)?.values() ?? [])]
       const largest = shelves.reduce((most, shelf) => (shelf.bytes > most.bytes ? shelf : most))
       const [oldest] = largest.groups
       if (!oldest) return
@@ -232,11 +237,11 @@ export class Rooms {
     }
   }
 
-  #takenIn(room: Room): number {
+  #takenIn(room: RetentionClass): number {
     return this.#taken.get(room) ?? 0
   }
 
-  #limitOf(room: Room): number {
+  #limitOf(room: RetentionClass): number {
     return (this.#bytes * SHARES[room]) / ALL_SHARES
   }
 

@@ -52,7 +52,7 @@ export interface PlacedText {
   place: TextPlace
 }
 
-export class Slots {
+export class EventSlots {
   /** The numbers of the first event and of the one after the last. The slot of an event is its number modulo the capacity. */
   first = 1
   next = 1

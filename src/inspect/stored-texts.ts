@@ -2,14 +2,14 @@
 import type { KeptText } from '../recorder/events.js'
 import type { MessageTrace } from '../recorder/message.js'
 import type { Wire } from '../rpc/source.js'
-import { HIDDEN, LASTING, PASSING, type Slots } from './slots.js'
+import { type EventSlots, HIDDEN, LASTING, PASSING } from './slots.js'
 import { Texts } from './texts.js'
 
 /** Which payloads are stored: none, those of failed calls, or all. */
 export type Payloads = 'off' | 'errors' | 'all'
 
 export class StoredTexts {
-  readonly #events: Slots
+  readonly #events: EventSlots
   readonly #payloads: Payloads
   /** The payloads of all calls are stored until then, in milliseconds since the origin. */
   #allUntil = Number.NEGATIVE_INFINITY
@@ -19,7 +19,7 @@ export class StoredTexts {
   readonly #lasting: Texts
 
   /** Stores texts of the events in at most so many bytes each. */
-  constructor(events: Slots, payloads: Payloads, bytes: { passing: number; lasting: number }) {
+  constructor(events: EventSlots, payloads: Payloads, bytes: { passing: number; lasting: number }) {
     this.#events = events
     this.#payloads = payloads
     this.#passing = new Texts(Math.floor(bytes.passing))

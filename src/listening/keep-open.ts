@@ -3,7 +3,7 @@
  * program, or the session of a legacy server. The client is told of one acknowledgement. After each gap everything in it is
  * reported as changed.
  */
-import type { Call, Final, Tell, Told } from '../protocol/call.js'
+import type { Call, Final, Notify, ServerNotification } from '../protocol/call.js'
 import {
   ACKNOWLEDGED,
   everythingIn,
@@ -20,27 +20,27 @@ export const ENDED: Final = { kind: 'result', result: EMPTY }
 export class OneAcknowledgement {
   /** What was acknowledged first; undefined before that. */
   agreed: SubscriptionFilter | undefined
-  readonly #tell: Tell
-  readonly #again: (honoured: SubscriptionFilter) => ReturnType<Tell>
+  readonly #notify: Notify
+  readonly #again: (honoured: SubscriptionFilter) => ReturnType<Notify>
 
   /** `again` gets the filters of later acknowledgements. */
-  constructor(tell: Tell, again: (honoured: SubscriptionFilter) => ReturnType<Tell> = () => undefined) {
-    this.#tell = tell
+  constructor(notify: Notify, again: (honoured: SubscriptionFilter) => ReturnType<Notify> = () => undefined) {
+    this.#notify = notify
     this.#again = again
   }
 
   /** Receives what subscriptions behind it say. */
-  readonly tell = (told: Told): ReturnType<Tell> => {
-    if (told.method !== ACKNOWLEDGED) return this.#tell(told)
-    const honoured = filterIn(told.params)
+  readonly notify = (notification: ServerNotification): ReturnType<Notify> => {
+    if (notification.method !== ACKNOWLEDGED) return this.#notify(notification)
+    const honoured = filterIn(notification.params)
     if (this.agreed) return this.#again(honoured)
     this.agreed = honoured
-    return this.#tell(told)
+    return this.#notify(notification)
   }
 
   /** Reports everything as changed, because changes may have been missed. */
   async missed(): Promise<void> {
-    if (this.agreed) for (const told of everythingIn(this.agreed)) await this.#tell(told)
+    if (this.agreed) for (const told of everythingIn(this.agreed)) await this.#notify(told)
   }
 }
 
@@ -57,7 +57,7 @@ export interface KeepOpenOptions {
 const GIVE_UP = 30_000
 const STABLE = 30_000
 
-/** Thrown by `tell` to end a subscription that reports less than the first one. */
+/** Thrown by `notify` to end a subscription that reports less than the first one. */
 class ReportsLess extends Error {}
 
 /** Ends with an empty result if a replacement reports less, or none could be opened in time. Rejects before the acknowledgement. */
@@ -71,7 +71,7 @@ export async function keepOpen(
   const client = new OneAcknowledgement(
     (told) => {
       if (told.method === ACKNOWLEDGED) openSince = performance.now()
-      return call.tell(told)
+      return call.notify(told)
     },
     (honoured) => {
       openSince = performance.now()
@@ -83,7 +83,7 @@ export async function keepOpen(
   for (let failures = 0; ; failures++) {
     openSince = undefined as number | undefined
     try {
-      const last = await listen({ ...call, tell: client.tell }, client.agreed)
+      const last = await listen({ ...call, notify: client.notify }, client.agreed)
       return client.agreed && openSince === undefined ? ENDED : last
     } catch (error) {
       if (reportsLess) return ENDED

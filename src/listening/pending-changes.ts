@@ -1,7 +1,7 @@
 /** Changes that wait until a client can be told of them: bounded, and merged for a while if that is wanted. */
 import { MAX_UNREAD } from '../limits/constants.js'
 import type { Reservation } from '../limits/memory.js'
-import type { Call, Told } from '../protocol/call.js'
+import type { Call, ServerNotification } from '../protocol/call.js'
 import { UPDATED } from '../protocol/subscriptions.js'
 import { sizeOf, textUnder } from '../rpc/splice.js'
 import { pause } from '../time/pause.js'
@@ -17,7 +17,7 @@ export interface PendingOptions {
 
 export class PendingChanges {
   readonly #options: PendingOptions
-  readonly #waiting = new Map<unknown, Told>()
+  readonly #waiting = new Map<unknown, ServerNotification>()
   #bytes = 0
   #dropped = false
   #ended = false
@@ -28,25 +28,25 @@ export class PendingChanges {
   }
 
   /** Drops a change, and logs that once, if too many wait. */
-  add(told: Told): void {
+  add(notification: ServerNotification): void {
     const { call, gather, reservation } = this.#options
-    const key = gather === undefined ? told : subjectOf(told)
+    const key = gather === undefined ? notification : subjectOf(notification)
     const before = this.#waiting.get(key)
-    const bytes = this.#bytes + sizeOf(told.params) - (before ? sizeOf(before.params) : 0)
+    const bytes = this.#bytes + sizeOf(notification.params) - (before ? sizeOf(before.params) : 0)
     if ((!before && this.#waiting.size >= MAX_UNREAD) || reservation?.resize(bytes)) {
       if (!this.#dropped) call.log.warn({ event: 'changes_dropped' }, 'changes dropped: the client reads too slowly')
       this.#dropped = true
       return
     }
     this.#bytes = bytes
-    this.#waiting.set(key, told)
+    this.#waiting.set(key, notification)
     this.#wake()
   }
 
   /** Tells changes until `end`, and what still waits then; or until the call is cancelled. */
   async tellAll(): Promise<void> {
     const { call, gather, reservation } = this.#options
-    const { signal, tell } = call
+    const { signal, notify } = call
     const wake = () => this.#wake()
     signal.addEventListener('abort', wake)
     try {
@@ -58,7 +58,7 @@ export class PendingChanges {
             this.#waiting.delete(key)
             this.#bytes -= sizeOf(told.params)
             reservation?.resize(this.#bytes)
-            await tell(told)
+            await notify(told)
           }
         } else if (this.#ended) return
         else
@@ -79,7 +79,7 @@ export class PendingChanges {
 }
 
 /** What a change is about. */
-function subjectOf({ method, params }: Told): string {
+function subjectOf({ method, params }: ServerNotification): string {
   const what =
     method === UPDATED ? textUnder(params, 'uri') : method === 'notifications/tasks' ? textUnder(params, 'taskId') : ''
   return `${method} ${what}`

@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../fault/fault.js'
-import type { Final, Tell, Told } from '../protocol/call.js'
+import type { Final, Notify, ServerNotification } from '../protocol/call.js'
 import { ACKNOWLEDGED, filterIn, NOTHING, type SubscriptionFilter } from '../protocol/subscriptions.js'
 import type { Payload } from '../rpc/splice.js'
 import { HangUp } from '../time/hang-up.js'
@@ -18,9 +18,9 @@ export function isRefusedForGood(error: unknown): boolean {
 
 export interface ResubscriberOptions {
   /** Sends a `subscriptions/listen` with these params. */
-  listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final>
+  listen(params: Payload, controller: HangUp, notify: Notify): Promise<Final>
   /** Receives the notifications of the current subscription. */
-  heard(notice: Told): void
+  heard(notice: ServerNotification): void
   /**
    * Called when the current subscription has ended. `filter` is what the server had acknowledged. Returns whether to open
    * it again.
@@ -161,17 +161,17 @@ export class Resubscriber {
   async #read(controller: HangUp, params: Payload, take: (filter: SubscriptionFilter) => void): Promise<void> {
     let filter = NOTHING
     let gap = true
-    const tell = (told: Told) => {
-      if (told.method !== ACKNOWLEDGED) {
-        if (this.#current === controller) this.#options.heard(told)
+    const notify = (notification: ServerNotification) => {
+      if (notification.method !== ACKNOWLEDGED) {
+        if (this.#current === controller) this.#options.heard(notification)
       } else if (this.#opening.has(controller)) {
-        filter = filterIn(told.params)
+        filter = filterIn(notification.params)
         take(filter)
       }
       return undefined
     }
     try {
-      const last = await this.#options.listen(params, controller, tell)
+      const last = await this.#options.listen(params, controller, notify)
       if (last.kind === 'error') throw new Fault('methodNotFound', last.error.message)
       gap = false
     } finally {

@@ -1,6 +1,6 @@
 /** The placeholder for a server until the sign-in: its description, its empty lists, and one tool that signs in. */
 import { SIGN_IN_TOOL } from '../protocol/account.js'
-import type { Call, Final, Handler, Told } from '../protocol/call.js'
+import type { Call, Final, Handler, ServerNotification } from '../protocol/call.js'
 import { MODERN } from '../protocol/eras.js'
 import { LISTEN, LISTS } from '../protocol/methods.js'
 import {
@@ -63,13 +63,14 @@ export function placeholderResult(method: string, { name, loginName, page }: Pla
 export async function listenToPlaceholder(call: Call, next: Handler, waits: () => Promise<boolean>): Promise<Final> {
   const { signal } = call
   const honoured = { ...NOTHING, lists: filterIn(call.params).lists }
-  await call.tell(acknowledgement(honoured))
+  await call.notify(acknowledgement(honoured))
   while (await waits()) {
     await pause(LOOK_EVERY, signal)
     signal.throwIfAborted()
   }
-  for (const told of everythingIn(honoured)) await call.tell(told)
+  for (const told of everythingIn(honoured)) await call.notify(told)
   // The client already has an acknowledgement.
-  const tell = (told: Told) => (told.method === ACKNOWLEDGED ? undefined : call.tell(told))
-  return next({ ...call, tell })
+  const notify = (notification: ServerNotification) =>
+    notification.method === ACKNOWLEDGED ? undefined : call.notify(notification)
+  return next({ ...call, notify })
 }

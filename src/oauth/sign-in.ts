@@ -15,7 +15,14 @@ import {
   SIGN_IN_TOOL,
   type SignInAsking,
 } from '../protocol/account.js'
-import { type Call, type Final, type Handler, type Sender, type Told, unheard } from '../protocol/call.js'
+import {
+  type Call,
+  type Final,
+  type Handler,
+  ignoreNotifications,
+  type Sender,
+  type ServerNotification,
+} from '../protocol/call.js'
 import { CALL_TOOL, LISTEN, methodTraits } from '../protocol/methods.js'
 import type { LegacyRoute } from '../protocol/upstream.js'
 import type { Request } from '../rpc/message.js'
@@ -122,7 +129,7 @@ export class SignIn {
       throw error
     })
     if (route === 'translate') return route
-    const { goOn } = route
+    const { resume } = route
     return {
       transport: route.transport,
       connect: async (opening, from, options) => {
@@ -135,10 +142,10 @@ export class SignIn {
         )
         return tunnel && new SigningTunnel(tunnel, account, capabilitiesIn(opening))
       },
-      goOn:
-        goOn &&
+      resume:
+        resume &&
         (async (left, from, capabilities) =>
-          new SigningTunnel(await goOn(left, from, capabilities), account, parseObject(capabilities))),
+          new SigningTunnel(await resume(left, from, capabilities), account, parseObject(capabilities))),
     }
   }
 
@@ -175,17 +182,17 @@ export class SignIn {
    * `failure`: the call was sent once, and failed with it.
    */
   async #answer(account: Account, call: Call, next: Handler, hasAccepted = false, failure?: unknown): Promise<Final> {
-    let hasTold = false
-    const tell = (told: Told) => {
-      hasTold = true
-      return call.tell(told)
+    let hasNotified = false
+    const notify = (notification: ServerNotification) => {
+      hasNotified = true
+      return call.notify(notification)
     }
     for (let signIns = 0; ; signIns++) {
       try {
         if (signIns === 0 && failure !== undefined) throw failure
-        return await next({ ...call, tell })
+        return await next({ ...call, notify })
       } catch (error) {
-        if (hasTold || !isOfSignIn(error)) throw error
+        if (hasNotified || !isOfSignIn(error)) throw error
         const fault =
           signIns < MAX_RETRIES
             ? await this.#requestSignIn(account, call, error as Fault, hasAccepted)
@@ -267,7 +274,13 @@ export class SignIn {
 
   /** The placeholder's tool: calls `tools/list` of the server, which requires the sign-in. */
   async #signIn(account: Account, call: Call, next: Handler, hasAccepted = false): Promise<Final> {
-    const listing: Call = { ...call, method: 'tools/list', params: EMPTY, answers: undefined, tell: unheard }
+    const listing: Call = {
+      ...call,
+      method: 'tools/list',
+      params: EMPTY,
+      answers: undefined,
+      notify: ignoreNotifications,
+    }
     for (let signIns = 0; ; signIns++) {
       try {
         // The result is dropped: the client lists the tools itself.

@@ -2,10 +2,10 @@
 
 import { Fault } from '../fault/fault.js'
 import { MAX_LIST_BYTES, MAX_LIST_TIME, MAX_PAGES } from '../limits/constants.js'
-import { type Call, type Final, type Handler, unheard, unlogged } from '../protocol/call.js'
+import { type Call, type Final, type Handler, ignoreNotifications, unlogged } from '../protocol/call.js'
 import { nextCursor } from '../protocol/listed.js'
 import { weightOf } from '../rpc/source.js'
-import { EMPTY, edit, type Json, NO_PARAMS, OWN, type Payload } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, NO_ORIGIN, NO_PARAMS, type Payload } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import { HangUp } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
@@ -47,10 +47,10 @@ export async function reading<T>(
     const last = await answered({
       ...caller,
       method,
-      params: cursor === undefined ? NO_PARAMS : edit(OWN, { cursor }),
+      params: cursor === undefined ? NO_PARAMS : edit(NO_ORIGIN, { cursor }),
       answers: undefined,
       progress: false,
-      tell: unheard,
+      notify: ignoreNotifications,
       signal: hangUp,
       abort: (reason) => hangUp.abort(reason),
       log: unlogged,

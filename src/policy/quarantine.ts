@@ -11,7 +11,7 @@
 
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import { askedBy } from '../protocol/asked-client.js'
-import type { AskedClient, Call, Final, Handler, Policy, Told } from '../protocol/call.js'
+import type { AskedClient, Call, Final, Handler, Policy, ServerNotification } from '../protocol/call.js'
 import { Unanswered } from '../protocol/input.js'
 import { nextCursor } from '../protocol/listed.js'
 import { OF_BRIDGE } from '../protocol/meta.js'
@@ -171,23 +171,23 @@ export class Quarantine {
 
   /** Forwards a call to a trusted server, and notes changes of its tools. */
   async #forward(call: Call, next: Handler): Promise<Final> {
-    const tell = (told: Told) => {
-      this.#noteChange(told)
-      return call.tell(told)
+    const notify = (notification: ServerNotification) => {
+      this.#noteChange(notification)
+      return call.notify(notification)
     }
     const asked = this.#asked()
-    const last = await next({ ...call, tell })
+    const last = await next({ ...call, notify })
     return last.kind === 'result' && call.method === 'tools/list' ? this.#listed(call, last, asked) : last
   }
 
   /** Sends a call anonymously, and forwards what a server in quarantine may reply. */
   async #restrict(call: Call, next: Handler): Promise<Final> {
-    const tell = (told: Told) => {
-      this.#noteChange(told)
-      return call.method === LISTEN ? call.tell(told) : undefined
+    const notify = (notification: ServerNotification) => {
+      this.#noteChange(notification)
+      return call.method === LISTEN ? call.notify(notification) : undefined
     }
     const asked = this.#asked()
-    const last = await next({ ...anonymous(call), tell })
+    const last = await next({ ...anonymous(call), notify })
     if (last.kind === 'input')
       return refuse(call, {
         reason: 'quarantined',
@@ -200,7 +200,7 @@ export class Quarantine {
   }
 
   /** A change makes the known list outdated. */
-  #noteChange({ method }: Told): void {
+  #noteChange({ method }: ServerNotification): void {
     if (method !== TOOLS_CHANGED) return
     this.#changes++
     if (this.#known) this.#known = { ...this.#known, isOld: true }

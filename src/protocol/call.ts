@@ -98,9 +98,9 @@ interface ReceivedReply {
 }
 
 /** A notification as the server sent it, to be passed on as a ReceivedReply is. */
-type ReceivedTold = {
+type ReceivedNotification = {
   /** The notification that was made of it: another one has been edited. */
-  told: Told
+  notification: ServerNotification
 } & (
   | { era: 'modern'; source: JsonSource }
   | { era: 'legacy'; text: Wire; origin?: MessageOrigin; event?: PassedEvent | undefined }
@@ -159,17 +159,17 @@ export interface Call {
   /** In a retry: the answers to the server's questions, and the state that came with them. */
   answers?: Answers | undefined
   /** It continues a call that has begun, like a retry: it is admitted while the bridge shuts down. */
-  goesOn?: boolean | undefined
+  continues?: boolean | undefined
   /** Undefined for calls that the bridge makes or changes. */
   received?: Received | undefined
   /** The session that it is made in; undefined if the server has none for this client. */
   link?: Link | undefined
-  /** Headers of the client's request that go on to the server (`carriedHeaders`). */
-  carried?: Readonly<Record<string, string>> | undefined
+  /** Headers of the client's request that go on to the server (`forwardedHeadersIn`). */
+  forwarded?: Readonly<Record<string, string>> | undefined
   /** `Mcp-Param-*` headers by lower-cased name, if the transport has headers and the caller must send these. */
   paramHeaders?: ReadonlyMap<string, string>
   /** Sends the caller the server's notifications before the answer. */
-  tell: Tell
+  notify: Notify
   /** Aborts when the client no longer waits for the answer, or when a policy ends the call: then the reason is a Fault. */
   signal: Signal
   abort: (reason?: unknown) => void
@@ -216,7 +216,7 @@ export interface Answers {
 
 /** One reply to a call: any number of notifications, then exactly one of the other kinds. */
 export type Reply =
-  | { kind: 'notification'; method: string; params: Payload; received?: ReceivedTold }
+  | { kind: 'notification'; method: string; params: Payload; received?: ReceivedNotification }
   /** `type` is set if it is neither `complete` nor `input_required` but a type of an extension. */
   | {
       kind: 'result'
@@ -246,20 +246,20 @@ export type Reply =
     }
 
 /** A notification during a call, before its answer. */
-export type Told = Extract<Reply, { kind: 'notification' }>
+export type ServerNotification = Extract<Reply, { kind: 'notification' }>
 
 /** The answer to a call. */
-export type Final = Exclude<Reply, Told>
+export type Final = Exclude<Reply, ServerNotification>
 
 /**
  * Sends a notification of a call to its reader, in order. Returns undefined if there is room for more. If the reader is
  * slow, returns a promise that resolves when there is room or when the reader is gone; the sender must wait for it.
  * Notifications after the answer are dropped. If it throws, the handler cancels the call.
  */
-export type Tell = (told: Told) => Promise<void> | undefined
+export type Notify = (notification: ServerNotification) => Promise<void> | undefined
 
-/** A `Tell` for callers that want only the answer. */
-export const unheard: Tell = () => undefined
+/** A `Notify` for callers that want only the answer. */
+export const ignoreNotifications: Notify = () => undefined
 
 /** The log of a call that the bridge makes for itself: no client made it, so it has no line. */
 export const unlogged: CallLog = { note() {}, warn() {} }
@@ -271,7 +271,7 @@ export interface CacheHint {
 }
 
 /**
- * Answers a call: the promise resolves to the answer. Notifications before the answer go to `call.tell`. Failures reject
+ * Answers a call: the promise resolves to the answer. Notifications before the answer go to `call.notify`. Failures reject
  * with a Fault. When `call.signal` aborts, the call is cancelled, and the promise settles soon.
  */
 export type Handler = (call: Call) => Promise<Final>
@@ -299,7 +299,7 @@ export interface ReceivedNotice {
   bytes: Uint8Array | undefined
   source: JsonSource | undefined
   /** Headers of the client's request that go on to the server. */
-  carried: Readonly<Record<string, string>> | undefined
+  forwarded: Readonly<Record<string, string>> | undefined
   /** No other server gets it: for that, it would have to be translated, and it means nothing there. */
   onlyUnchanged: boolean
   /** Takes a message of the answer: all of it, with the head of the response, or an event of a stream. */
@@ -310,7 +310,7 @@ export interface ReceivedNotice {
 
 /** A message of a legacy client over HTTP that gets no answer: a legacy server over HTTP gets its bytes, and its client what that says. */
 export interface ReceivedOneWay
-  extends Pick<ReceivedNotice, 'bytes' | 'carried' | 'hear' | 'signal'>,
+  extends Pick<ReceivedNotice, 'bytes' | 'forwarded' | 'hear' | 'signal'>,
     Pick<Call, 'credential'> {
   /** The batch in which it goes on. */
   batch?: SentBatch | undefined

@@ -6,7 +6,7 @@ import { TASKS_EXTENSION } from './meta.js'
 /**
  * The capabilities to declare to a server of the other era: those of the client that the bridge can translate.
  */
-export function carriedCapabilities(capabilities: Json): Json {
+export function forwardedCapabilities(capabilities: Json): Json {
   const declared = parseObject(capabilities)
   const out: Record<string, Json> = {}
   const elicitation = objectIn(declared, 'elicitation')

@@ -3,7 +3,7 @@
 import { Fault } from '../fault/fault.js'
 import { MAX_CAPABILITIES } from '../limits/constants.js'
 import { error as errorMessage, type Id, notification, type Request, readId, result } from '../rpc/message.js'
-import { own } from '../rpc/source.js'
+import { detach } from '../rpc/source.js'
 import {
   EMPTY,
   edit,
@@ -21,7 +21,7 @@ import {
 import { ECHOED } from '../texts/printable.js'
 import { foreignIn } from './announced.js'
 import type { Call, Reply, RpcError } from './call.js'
-import { carriedCapabilities, reportsRoots } from './capabilities.js'
+import { forwardedCapabilities, reportsRoots } from './capabilities.js'
 import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel/downlevel.js'
 import type { Encoded } from './encoded.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
@@ -71,8 +71,8 @@ export function decodeInitialize({ params }: Request): Opening {
   const capabilities = boundedObject(payload, 'capabilities') ?? '{}'
   return {
     revision: legacyRevision(asked) ?? NEWEST_LEGACY,
-    clientInfo: own(boundedObject(payload, 'clientInfo')),
-    capabilities: own(carriedCapabilities(capabilities)),
+    clientInfo: detach(boundedObject(payload, 'clientInfo')),
+    capabilities: detach(forwardedCapabilities(capabilities)),
     reportsRoots: reportsRoots(capabilities),
   }
 }

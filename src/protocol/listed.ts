@@ -1,6 +1,6 @@
 /** Reads pages of lists: the cursor of the next page, and the names of tools and prompts with the methods that use them. */
 
-import { own } from '../rpc/source.js'
+import { detach } from '../rpc/source.js'
 import { arrayIn, type Json, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 import { CALL_TOOL, LISTS } from './methods.js'
 
@@ -26,6 +26,6 @@ export function* namesOn(page: Payload, method: string): Generator<string> {
   for (const span of items?.elements ?? []) {
     const item = items && payloadAt(items.source, span)
     const name = item && value(item, 'name')
-    if (typeof name === 'string') yield own(name)
+    if (typeof name === 'string') yield detach(name)
   }
 }

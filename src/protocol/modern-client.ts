@@ -4,7 +4,7 @@ import { Fault, type FaultOptions } from '../fault/fault.js'
 import { MAX_CAPABILITIES, MAX_SUBSCRIPTION } from '../limits/constants.js'
 import { MAX_KEY, memoize, Recent } from '../rpc/memoize.js'
 import { error as errorMessage, notification, type Params, type Request, readId, result } from '../rpc/message.js'
-import { cut, own } from '../rpc/source.js'
+import { cut, detach } from '../rpc/source.js'
 import {
   duplicateKey,
   EMPTY,
@@ -135,17 +135,17 @@ export function detached({
     throw new Fault('invalidParams', `A request of ${method} may have at most ${MAX_SUBSCRIPTION / 1024} KiB`)
   return {
     method,
-    params: parseObject(own(texts[0])),
-    meta: parseObject(own(texts[1])),
+    params: parseObject(detach(texts[0])),
+    meta: parseObject(detach(texts[1])),
     caller: detachedCaller(caller),
-    progressToken: own(progressToken),
-    ...(answers && { answers: { responses: own(answers.responses), state: own(answers.state) } }),
+    progressToken: detach(progressToken),
+    ...(answers && { answers: { responses: detach(answers.responses), state: detach(answers.state) } }),
     size,
   }
 }
 
 function detachedCaller(caller: Caller): Caller {
-  return { ...caller, clientInfo: own(caller.clientInfo), capabilities: own(caller.capabilities) }
+  return { ...caller, clientInfo: detach(caller.clientInfo), capabilities: detach(caller.capabilities) }
 }
 
 /** Reads a notification. 2026-07-28 requires no envelope for it; a valid one is used. */

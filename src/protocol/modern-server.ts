@@ -2,7 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import type { Response } from '../rpc/message.js'
-import { own, wireOf } from '../rpc/source.js'
+import { detach, wireOf } from '../rpc/source.js'
 import { EMPTY, edit, has, type Json, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 import type { UnreadResponse } from '../rpc/unread-response.js'
 import { ECHOED, printable } from '../texts/printable.js'
@@ -33,7 +33,7 @@ export function encodeParams(call: Call, progressToken: Json | undefined): Paylo
 function envelopeOf(caller: Caller): Json {
   let text = envelopes.get(caller)
   if (text === undefined) {
-    text = own(write(envelope(EMPTY, caller, undefined)))
+    text = detach(write(envelope(EMPTY, caller, undefined)))
     envelopes.set(caller, text)
   }
   return text

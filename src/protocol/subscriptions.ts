@@ -7,7 +7,7 @@ import {
   edit,
   has,
   type Json,
-  OWN,
+  NO_ORIGIN,
   objectIn,
   type Payload,
   parseObject,
@@ -15,7 +15,7 @@ import {
   value,
   write,
 } from '../rpc/splice.js'
-import type { Call, Told } from './call.js'
+import type { Call, ServerNotification } from './call.js'
 import { TASKS_EXTENSION } from './meta.js'
 import { knowsTasks } from './tasks.js'
 
@@ -42,7 +42,7 @@ export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
 const LIST_CHANGED: ReadonlySet<string> = new Set(SUBSCRIBED_LISTS.map(({ method }) => method))
 
 /** A notification of a change. */
-type Change = Pick<Told, 'method' | 'params'>
+type Change = Pick<ServerNotification, 'method' | 'params'>
 
 /** Whether a notification reports a change. */
 export function isChange(method: string): boolean {
@@ -64,10 +64,10 @@ export type Reportable = Pick<SubscriptionFilter, 'lists' | 'uris'>
 export const NOTHING: SubscriptionFilter = { lists: [], uris: [], tasks: [] }
 
 /** Notifications that report all of it as changed. */
-export function* everythingIn({ lists, uris }: Reportable): Iterable<Told> {
+export function* everythingIn({ lists, uris }: Reportable): Iterable<ServerNotification> {
   for (const { method } of lists) yield { kind: 'notification', method, params: EMPTY }
   for (const uri of uris)
-    yield { kind: 'notification', method: UPDATED, params: edit(OWN, { uri: JSON.stringify(uri) }) }
+    yield { kind: 'notification', method: UPDATED, params: edit(NO_ORIGIN, { uri: JSON.stringify(uri) }) }
 }
 
 /** Whether a subscription includes a change. */
@@ -123,10 +123,11 @@ export function checkFilter(params: Payload): void {
 export function withoutEventTypes(call: Call): Call {
   const { params } = call
   const filter = objectIn(params, 'notifications')
-  const tell = (told: Told) => (told.method === EVENT_TYPES.method ? undefined : call.tell(told))
-  if (!filter || !has(filter, EVENT_TYPES.filter)) return { ...call, tell }
+  const notify = (notification: ServerNotification) =>
+    notification.method === EVENT_TYPES.method ? undefined : call.notify(notification)
+  if (!filter || !has(filter, EVENT_TYPES.filter)) return { ...call, notify }
   const others = edit(filter, { [EVENT_TYPES.filter]: undefined })
-  return { ...call, params: edit(params, { notifications: others }), tell }
+  return { ...call, params: edit(params, { notifications: others }), notify }
 }
 
 /** Whether an update of `uri` concerns a subscription to `other`: it is the same resource or lies below it. */
@@ -189,6 +190,6 @@ export function paramsOf({ lists, uris, tasks }: SubscriptionFilter): Payload {
 }
 
 /** The acknowledgement of a subscription: the part of it that is accepted. */
-export function acknowledgement(accepted: SubscriptionFilter): Told {
+export function acknowledgement(accepted: SubscriptionFilter): ServerNotification {
   return { kind: 'notification', method: ACKNOWLEDGED, params: paramsOf(accepted) }
 }

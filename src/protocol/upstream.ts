@@ -18,7 +18,7 @@ import type {
   ReceivedOneWay,
   Sender,
   SentBatch,
-  Told,
+  ServerNotification,
 } from './call.js'
 import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
@@ -55,7 +55,7 @@ export type LegacyRoute =
       transport: 'stdio' | 'http' | 'sse'
       connect: ForwardInitialize
       /** Goes on with a session that another replica has left, of a client with these capabilities. Only over HTTP. */
-      goOn?: ((left: LeftTunnel, sender: Sender, capabilities: Json) => Promise<Tunnel>) | undefined
+      resume?: ((left: LeftTunnel, sender: Sender, capabilities: Json) => Promise<Tunnel>) | undefined
     }
 
 /** Forwards a client's `initialize` to the server. Resolves to undefined if the server turns out to have no sessions. */
@@ -73,7 +73,7 @@ interface InitializeOptions {
   /** The number of the call for the inspector. */
   call?: number | undefined
   /** Headers of the client's request that go on to a server over HTTP. */
-  carried?: Readonly<Record<string, string>> | undefined
+  forwarded?: Readonly<Record<string, string>> | undefined
 }
 
 /** The server's answer to `initialize` for the client, and its result; without one if it is an error. */
@@ -94,7 +94,7 @@ export interface Tunnel {
   readonly revision: LegacyRevision | undefined
   /**
    * Sends a request. Passes the messages that belong to it to `say`, the answer last, and then resolves. `say` applies
-   * backpressure like a `Tell`. Rejects with a Fault if there will be no answer.
+   * backpressure like a `Notify`. Rejects with a Fault if there will be no answer.
    */
   ask(request: Request, signal: Signal, say: SayTunnelled, about?: AboutAsked): Promise<void>
   /** Sends a notification. The promise is for the client of a `received` one over HTTP, as that of `Upstream.notify`. */
@@ -126,8 +126,8 @@ export interface Tunnel {
   readonly closed?: Promise<number | undefined> | undefined
 }
 
-/** What belongs to a request of a client, beside its message. `carried` and `credential` are for servers over HTTP. */
-export interface AboutAsked extends Pick<Call, 'carried' | 'credential'>, Pick<ReceivedOneWay, 'batch'> {
+/** What belongs to a request of a client, beside its message. `forwarded` and `credential` are for servers over HTTP. */
+export interface AboutAsked extends Pick<Call, 'forwarded' | 'credential'>, Pick<ReceivedOneWay, 'batch'> {
   /**
    * For the client's own request over HTTP, whose events pass to it: aborts when it disconnects before the answer. It may resume the
    * stream, and has not cancelled the call.
@@ -150,7 +150,7 @@ export interface ReceivedBatch {
 }
 
 /** How a client opens a stream. */
-export interface StreamOpening extends Pick<Call, 'carried' | 'credential'> {
+export interface StreamOpening extends Pick<Call, 'forwarded' | 'credential'> {
   lastEventId: string | undefined
   /** Aborts when the client has gone. */
   signal: Signal
@@ -195,14 +195,14 @@ interface TunnelMessage {
   /** Set if this is the answer, which is the last message. */
   answer?: Response | UnreadResponse
   /** Set if it is not: the notification, as the client gets it. */
-  told?: Pick<Told, 'method' | 'params'>
+  notification?: Pick<ServerNotification, 'method' | 'params'>
   /** The event that has brought the message, or has none; or the status with which the server has ended the stream before the answer. */
   event?: PassedEvent | number | undefined
   /** With the answer: number of notifications dropped because earlier ones had not been read. */
   dropped?: number
 }
 
-/** Takes the messages that belong to a request of the client. Applies backpressure like a `Tell`. */
+/** Takes the messages that belong to a request of the client. Applies backpressure like a `Notify`. */
 export type SayTunnelled = (message: TunnelMessage) => Promise<void> | undefined
 
 /** What a message of a server to its client says, if it belongs to no call. */

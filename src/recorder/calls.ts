@@ -4,7 +4,7 @@ import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import { CLIENT_INFO } from '../protocol/meta.js'
 import { memoize } from '../rpc/memoize.js'
 import type { Request } from '../rpc/message.js'
-import { own } from '../rpc/source.js'
+import { detach } from '../rpc/source.js'
 import { type Json, keys, objectIn, parseObject, raw, value } from '../rpc/splice.js'
 import { CallNumbers } from './call-numbers.js'
 import type { RecordEvent } from './events.js'
@@ -75,7 +75,7 @@ interface Round {
 const nameIn = memoize((info): string | undefined => {
   try {
     const name = value(parseObject(info), 'name')
-    return typeof name === 'string' ? own(name.slice(0, MAX_LOGGED_NAME)) : undefined
+    return typeof name === 'string' ? detach(name.slice(0, MAX_LOGGED_NAME)) : undefined
   } catch {
     return undefined
   }
@@ -83,7 +83,7 @@ const nameIn = memoize((info): string | undefined => {
 
 function keyOf(whose: string, { state, entries }: Round): string | undefined {
   const what = state ?? (entries === undefined ? undefined : keysIn(entries))
-  return what === undefined ? undefined : own(`${whose} ${what.length} ${what.slice(-ENOUGH)}`)
+  return what === undefined ? undefined : detach(`${whose} ${what.length} ${what.slice(-ENOUGH)}`)
 }
 
 function keysIn(entries: Json): string | undefined {

@@ -1,7 +1,7 @@
 /** Derives the changes of a message from the edits of its object, without comparing texts as a whole. */
 
 import { tokenOf } from '../rpc/pointer.js'
-import { cut, type JsonSource, own } from '../rpc/source.js'
+import { cut, detach, type JsonSource } from '../rpc/source.js'
 import { type List, type Payload, payloadAt, raw, startOf, type Value, write } from '../rpc/splice.js'
 
 /** Most cached places, and most characters of their pointers. Further places are not cached. */
@@ -44,12 +44,12 @@ export class Place {
     const characters = this.at.length + token.length + this.path.length + step.length + 2
     const hasRoom = count.places < MAX_PLACES && count.characters + characters <= MAX_CHARACTERS
     const isKept = this.isKept && hasRoom && String(key).length <= MAX_SHOWN_NAME
-    const place = new Place(own(`${this.at}/${token}`), own(`${this.path}/${step}`), count, isKept)
+    const place = new Place(detach(`${this.at}/${token}`), detach(`${this.path}/${step}`), count, isKept)
     if (!isKept) return place
     count.places++
     count.characters += characters
     this.#below ??= new Map()
-    this.#below.set(typeof key === 'string' ? own(key) : key, place)
+    this.#below.set(typeof key === 'string' ? detach(key) : key, place)
     return place
   }
 }

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { digest } from '../crypto/digest.js'
 import type { Sealer } from '../crypto/seal.js'
-import { own } from '../rpc/source.js'
+import { detach } from '../rpc/source.js'
 
 /** The header with the proof. */
 export const PROOF = 'mcp-bridge-proof'
@@ -134,7 +134,7 @@ export class Proofs {
     }
     if (this.#nonces.has(nonce) || this.#before.has(nonce)) return 'replayed'
     if (this.#nonces.size >= MAX_NONCES) return 'busy'
-    this.#nonces.add(own(nonce))
+    this.#nonces.add(detach(nonce))
     return undefined
   }
 }

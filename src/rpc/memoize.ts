@@ -1,5 +1,5 @@
 /** Caches results by text, for recurring texts: a client sends the same capabilities with each request. */
-import { own } from './source.js'
+import { detach } from './source.js'
 
 /** The size of a cache. */
 export interface RecentOptions<T> {
@@ -40,7 +40,7 @@ export class Recent<T> {
 
   /** Adds an entry, unless its key is too long. */
   set(key: string, value: T): void {
-    if (key.length <= MAX_KEY) this.#add(own(key), value)
+    if (key.length <= MAX_KEY) this.#add(detach(key), value)
     else this.#dropped?.(value)
   }
 

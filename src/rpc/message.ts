@@ -1,6 +1,6 @@
 /** Reads and writes JSON-RPC 2.0 messages and batches within bounds (`MAX_BATCH`), and keeps their ids exactly as received. */
 import { type Listing, type ScanOptions, scan } from './scan.js'
-import { cut, type JsonSource, join, own, pieces, sourceOf, type Wire } from './source.js'
+import { cut, detach, type JsonSource, join, pieces, sourceOf, type Wire } from './source.js'
 import { EMPTY, type Json, type Payload, payloadIn, wire, write } from './splice.js'
 import type { PassedEvent } from './sse.js'
 import { END, elementsAt, type JsonRange, keyAt, NEXT, ROW, START, unquote } from './table.js'
@@ -211,7 +211,7 @@ export function idKey(id: Id): string {
 export function idValue(id: Id): string | number {
   if (id.startsWith('"')) return JSON.parse(id) as string
   const number = Number(id)
-  return Number.isSafeInteger(number) ? number : own(idKey(id))
+  return Number.isSafeInteger(number) ? number : detach(idKey(id))
 }
 
 /**

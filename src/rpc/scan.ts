@@ -189,7 +189,7 @@ export function scanAt(source: JsonSource, from: number, bounds = NO_BOUNDS, lis
 }
 
 function skipString(text: string, at: number, strings: number): number {
-  if (strings === LEAPING) return leap(text, at + 1)
+  if (strings === LEAPING) return skipByQuotes(text, at + 1)
   if (strings === PLAIN) {
     const quote = text.indexOf('"', at + 1)
     if (quote >= 0) return quote + 1
@@ -207,7 +207,7 @@ function skipString(text: string, at: number, strings: number): number {
 }
 
 /** Finds the end of a string by jumping from quote to quote; character by character if quotes are frequent. */
-function leap(text: string, from: number): number {
+function skipByQuotes(text: string, from: number): number {
   let i = from
   for (let leaps = 1; ; leaps++) {
     const quote = text.indexOf('"', i)
@@ -217,11 +217,11 @@ function leap(text: string, from: number): number {
     while (before > i && text.charCodeAt(before - 1) === BACKSLASH) before--
     i = quote + 1
     if ((quote - before) % 2 === 0) return i
-    if (i - from < leaps * WORTH_LEAPING) return plod(text, i)
+    if (i - from < leaps * WORTH_LEAPING) return skipByCharacters(text, i)
   }
 }
 
-function plod(text: string, from: number): number {
+function skipByCharacters(text: string, from: number): number {
   for (let i = from; i < text.length; i++) {
     const c = text.charCodeAt(i)
     if (c > BACKSLASH) continue

@@ -4,7 +4,7 @@
  * and the order of members survive.
  */
 import { JsonError, type ScanOptions, scan, scanAt } from './scan.js'
-import { cut, type JsonSource, own, type Piece, pieces, sourceOf, type Wire, weightOf } from './source.js'
+import { cut, detach, type JsonSource, type Piece, pieces, sourceOf, type Wire, weightOf } from './source.js'
 import { AT, END, elementsAt, find, type JsonRange, keyAt, NEXT, ROW, START, type Table } from './table.js'
 
 /** The JSON text of one value. */
@@ -48,9 +48,9 @@ const OPEN_BRACKET = 0x5b
 export const EMPTY: Payload = parseObject('{}')
 
 /** The object `{}`, for messages of the bridge itself: its edits are not recorded as changes of a received message. */
-export const OWN: Payload = parseObject('{}')
+export const NO_ORIGIN: Payload = parseObject('{}')
 /** As EMPTY, for requests of the bridge itself that have no params. */
-export const NO_PARAMS: Payload = { ...OWN, edits: new Map() }
+export const NO_PARAMS: Payload = { ...NO_ORIGIN, edits: new Map() }
 
 /** The object in a text. Throws a JsonError if it is not one JSON object. */
 export function parseObject(text: Json, options?: ScanOptions): Payload {
@@ -184,14 +184,14 @@ export function value(payload: Payload, key: string): unknown {
   const text = raw(payload, key)
   if (text === undefined) return undefined
   const isPlain = payload.source.plain && text.charCodeAt(0) === QUOTE && !payload.edits?.has(key)
-  return isPlain ? own(text.slice(1, -1)) : JSON.parse(text)
+  return isPlain ? detach(text.slice(1, -1)) : JSON.parse(text)
 }
 
 /** The string under `key`; undefined for another value, which is not parsed: an object of a megabyte takes long. */
 export function stringUnder(payload: Payload, key: string): string | undefined {
   const text = raw(payload, key)
   if (text?.charCodeAt(0) !== QUOTE) return undefined
-  return payload.source.plain && !payload.edits?.has(key) ? own(text.slice(1, -1)) : (JSON.parse(text) as string)
+  return payload.source.plain && !payload.edits?.has(key) ? detach(text.slice(1, -1)) : (JSON.parse(text) as string)
 }
 
 /** The string under `key`, or the JSON text of another value. For error messages that quote a peer. */

@@ -16,7 +16,7 @@ import type { ForwardInitialize, LegacyRoute, OverHttp } from '../protocol/upstr
 import { objectIn, raw, stringUnder, value } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
 import { lookEvery } from '../time/time.js'
-import { type AddressState, choose, failed, RESTS_AFTER, tried, worked } from './addresses.js'
+import { type AddressState, choose, failed, RESTS_AFTER, succeeded, tried } from './addresses.js'
 import { whyInLine } from './advice.js'
 import type { ServerFailure } from './era/detection.js'
 import type { Verdict } from './era/verdict.js'
@@ -71,10 +71,10 @@ class Place implements AddressState {
 
   get health(): AddressHealth {
     const { down, calls, sessions, leaves } = this
-    const { verdict, met, target: address } = this.server
+    const { verdict, everAnswered, target: address } = this.server
     const of = { address, calls, sessions, ...(leaves && { leaves }) }
     if (down) return { ...of, state: 'down', why: whyInLine(down) }
-    return { ...of, state: met ? 'ready' : 'unknown', era: verdict?.era, revision: verdict?.revision }
+    return { ...of, state: everAnswered ? 'ready' : 'unknown', era: verdict?.era, revision: verdict?.revision }
   }
 }
 
@@ -117,8 +117,8 @@ export class AddressedServer implements UpstreamServer {
     return this.#some(({ verdict }) => verdict)
   }
 
-  get met(): boolean {
-    return this.#places.some(({ server }) => server.met)
+  get everAnswered(): boolean {
+    return this.#places.some(({ server }) => server.everAnswered)
   }
 
   /** Why all addresses are unavailable. */
@@ -336,7 +336,7 @@ export class AddressedServer implements UpstreamServer {
   #works(place: Place): void {
     if (place.failures >= RESTS_AFTER)
       this.#options.log.info({ event: 'address_works', address: place.server.target }, 'address works again')
-    worked(place)
+    succeeded(place)
   }
 
   #fails(place: Place, fault: Fault, isTrial: boolean): void {

@@ -55,7 +55,7 @@ export function failed(address: AddressState, now: number, isTrial: boolean): bo
   return true
 }
 
-export function worked(address: AddressState): void {
+export function succeeded(address: AddressState): void {
   address.failures = 0
   address.restsUntil = 0
 }

@@ -134,7 +134,7 @@ export class Exchange implements LaneCall {
   /** The exchange that it is a member of. */
   batch: Exchange | undefined
   /** Headers of the client's request that go on with it, if the session is its own. */
-  carried: Readonly<Record<string, string>> | undefined
+  forwarded: Readonly<Record<string, string>> | undefined
   /** The events of the answer pass to the client as they come. */
   passesEvents: boolean | undefined
   /** The client's own cancellation, which is on its way: the bridge sends none. */

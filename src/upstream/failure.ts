@@ -23,7 +23,7 @@ const DROPPED = 'the server executed the call, but its response was dropped'
 const PATIENCE = 5_000
 
 /** The reason for cancelling an aborted call: TIMED_OUT after its timeout, otherwise undefined. */
-export function givenUpFor({ reason }: Signal): string | undefined {
+export function cancelReason({ reason }: Signal): string | undefined {
   return reason instanceof Fault && reason.fault === 'upstreamTimeout' ? TIMED_OUT : undefined
 }
 
@@ -86,8 +86,7 @@ export function callFault(error: unknown, asServer = false): Fault {
   if (error.refusal) return refusedCall(error.refusal, { cause: error, asServer })
   const unsent = error.delivered === 'no'
   if (error.noMemory && unsent) return new Fault('overloaded', error.message, { cause: error, retryAfter: 1 })
-  if (error.noMemory)
-    return new Fault('answerLost', `${error.message}; ${DROPPED}`, { cause: error })
+  if (error.noMemory) return new Fault('answerLost', `${error.message}; ${DROPPED}`, { cause: error })
   if (unsent) return new Fault('upstreamUnavailable', error.message, { cause: error })
   if (error.protocol) {
     const said = error.said === undefined ? undefined : saidIn({ body: error.said })
@@ -172,21 +171,21 @@ function withoutQuery(address: string): string {
 }
 
 /** A JSON-RPC error response, with its code and message. */
-export type Said = Response & { code: number; message: string }
+export type ErrorResponse = Response & { code: number; message: string }
 
 /** The JSON-RPC error in the body of a refusal, if there is one. */
-export function errorIn({ body }: HttpRefusal): Said | undefined {
+export function errorIn({ body }: HttpRefusal): ErrorResponse | undefined {
   let message: Message
   try {
     message = parseMessage(sourceOf(body))
   } catch {
     return undefined
   }
-  return message.kind === 'response' ? saidBy(message) : undefined
+  return message.kind === 'response' ? errorResponseOf(message) : undefined
 }
 
 /** An answer as a JSON-RPC error; undefined if it is a result, or a malformed error. */
-export function saidBy(answer: Response): Said | undefined {
+export function errorResponseOf(answer: Response): ErrorResponse | undefined {
   const { kind, payload } = answer.outcome
   const error = kind === 'error' ? payload : undefined
   const code = error && value(error, 'code')
@@ -200,8 +199,8 @@ export function saidBy(answer: Response): Said | undefined {
  */
 export function answerOf(
   error: unknown,
-  other?: (error: ChannelError, said: Said | undefined) => Error | undefined,
-): Said {
+  other?: (error: ChannelError, said: ErrorResponse | undefined) => Error | undefined,
+): ErrorResponse {
   if (!(error instanceof ChannelError) || !error.refusal) throw error
   const said = errorIn(error.refusal)
   const instead = other?.(error, said)
@@ -225,7 +224,11 @@ function mayAnswer(status: number): boolean {
  * Whether servers of this era do not send such a refusal, so that the era has to be detected again. A wrong guess costs
  * only one probe, whose answer decides.
  */
-export function contradicts(refusal: HttpRefusal, era: Era, said: Said | undefined = errorIn(refusal)): boolean {
+export function contradicts(
+  refusal: HttpRefusal,
+  era: Era,
+  said: ErrorResponse | undefined = errorIn(refusal),
+): boolean {
   const { status } = refusal
   if (era === 'legacy') return status === 400 && said !== undefined && MODERN_ERRORS.has(said.code)
   if (!said) return UNEXPLAINED.has(status)

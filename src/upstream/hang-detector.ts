@@ -41,7 +41,7 @@ export class HangDetector {
    * Notes that a call was cancelled. Returns whether to test if the server still answers. `received`: the number of
    * messages received so far. `alone`: no other call is open with which the server may be busy.
    */
-  givenUp({ sentAt, receivedBefore }: Exchange, reason: string, received: number, alone: boolean): boolean {
+  cancelled({ sentAt, receivedBefore }: Exchange, reason: string, received: number, alone: boolean): boolean {
     if (!this.#limits || receivedBefore !== received) return false
     if (received !== this.#received) this.inARow = 0
     this.#received = received

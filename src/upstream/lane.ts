@@ -3,7 +3,7 @@ import type { Call } from '../protocol/call.js'
 import { methodTraits } from '../protocol/methods.js'
 import { MAX_KEY } from '../rpc/memoize.js'
 import type { Params } from '../rpc/message.js'
-import { own } from '../rpc/source.js'
+import { detach } from '../rpc/source.js'
 import { value } from '../rpc/splice.js'
 
 export interface LaneName {
@@ -77,7 +77,7 @@ const MAX_LANE_NAME = 200
 /** A lane of which nothing is known. */
 export function newLane(key: string, principal: string, mostBlocking: number): Lane {
   const start = { open: 0, blocking: 0, mostOpen: UNPROVEN, large: 0, unread: 0, activeAt: 0, client: undefined }
-  return { ...start, key: own(key), principal: own(principal), waiting: [], mostBlocking }
+  return { ...start, key: detach(key), principal: detach(principal), waiting: [], mostBlocking }
 }
 
 /** Whether a lane may have one more call at the server. */

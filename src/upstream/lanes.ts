@@ -9,7 +9,7 @@
  */
 import type { Memory } from '../limits/memory.js'
 import { Recent } from '../rpc/memoize.js'
-import { own } from '../rpc/source.js'
+import { detach } from '../rpc/source.js'
 import {
   type AskServer,
   FIRST,
@@ -97,7 +97,7 @@ export class Lanes {
       } else if (bytes === undefined && unread) {
         unread.unread--
         unread = undefined
-        this.#goOn()
+        this.#sendNext()
       }
     }
   }
@@ -126,7 +126,7 @@ export class Lanes {
   /** Notes the lane of a call that is alone, if it is not that of the last one. */
   isAlone({ principal, method, name }: LaneName): void {
     if (this.last.method !== undefined) this.#noteRecent(keyOf(this.last))
-    this.last = { principal, method: own(method), name: own(name) }
+    this.last = { principal, method: detach(method), name: detach(name) }
     this.#noteRecent(keyOf(this.last))
   }
 
@@ -150,7 +150,7 @@ export class Lanes {
     }
     if (bytes !== undefined || !isBlocking) lane.open--
     turn.hasEnded = true
-    this.#goOn()
+    this.#sendNext()
   }
 
   #turnOf(call: LaneCall): Turn {
@@ -219,7 +219,7 @@ export class Lanes {
   }
 
   /** Sends the calls that may be sent now. */
-  #goOn(): void {
+  #sendNext(): void {
     for (let isOver = false; !isOver; ) {
       isOver = true
       for (const lane of [...this.#waiting]) {
@@ -259,7 +259,7 @@ export class Lanes {
       if (next && now - lane.activeAt >= (hasRoom(lane) ? READING : PATIENCE)) this.#sendWaiting(next)
     }
     // Clients may have read their answers.
-    this.#goOn()
+    this.#sendNext()
     if (this.#asks || now - this.#active < SILENCE) return
     for (const lane of this.#waiting)
       if (mayGrow(lane, now) || (hasRoom(lane) && !this.#hasRoomFor(lane.large))) return this.#ask(lane)
@@ -276,7 +276,7 @@ export class Lanes {
       this.#active = now
       if (last && this.#blocking.has(last)) this.#freeUpTo(last)
       for (const lane of this.#waiting) if (mayGrow(lane, now)) grow(lane)
-      this.#goOn()
+      this.#sendNext()
     }
     next.waits.ask().then(answered, answered)
   }

@@ -19,9 +19,9 @@ export function giveLog(peer: Peer, params: Params, log: Pick<ServerLog, 'debug'
  * The call that gets a log message: the oldest one that asked for its level. Calls whose client waits come before parked
  * ones. Undefined if the message may belong to another caller.
  */
-export function logReader({ open, possibleCallers }: Peer, params: Params): Exchange | undefined {
+export function logReader({ open, activeCallers }: Peer, params: Params): Exchange | undefined {
   const level = typeof params === 'string' ? undefined : value(params, 'level')
-  if (!isLogLevel(level) || possibleCallers?.isSingle === false) return undefined
+  if (!isLogLevel(level) || activeCallers?.isSingle === false) return undefined
   let found: Exchange | undefined
   for (const exchange of open) {
     if (!isWantedLevel(level, exchange.call?.caller.logLevel)) continue

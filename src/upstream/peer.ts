@@ -51,7 +51,7 @@ import { InvalidMessages } from './invalid-messages.js'
 import { learnArriving } from './lane.js'
 import { ASK_WITHIN } from './lanes.js'
 import type { Owner } from './owner.js'
-import type { PossibleCallers } from './possible-callers.js'
+import type { ActiveCallers } from './possible-callers.js'
 import { leftToStart, notStarted } from './start.js'
 import {
   type Channel,
@@ -75,7 +75,7 @@ export interface CallOptions {
   /** The id, the whole text and the headers of the request, if it is the client's own. */
   id?: Id | undefined
   unchanged?: string | undefined
-  carried?: Readonly<Record<string, string>> | undefined
+  forwarded?: Readonly<Record<string, string>> | undefined
 }
 
 /** Options of a notification. */
@@ -108,7 +108,7 @@ export class Peer implements Receiver, ExchangePeer {
   /** The server has answered a call. */
   hasServed = false
   /** The callers whose calls may be running in the server, if several callers share the channel. */
-  possibleCallers: PossibleCallers | undefined
+  activeCallers: ActiveCallers | undefined
   /** Over HTTP: the requests are those of one client, with its ids. Requests of the bridge itself have ids of another kind. */
   ofClient = false
   readonly #log: PeerLog
@@ -151,7 +151,7 @@ export class Peer implements Receiver, ExchangePeer {
     // 0.
     const exchange = new Exchange(this, ++this.#lastId, principal, call)
     this.#exchanges.set(exchange.id, exchange)
-    if (call) this.possibleCallers?.begin(exchange.id, call.principal)
+    if (call) this.activeCallers?.begin(exchange.id, call.principal)
     if (this.end) exchange.fail(this.end)
     return exchange
   }
@@ -164,10 +164,10 @@ export class Peer implements Receiver, ExchangePeer {
     method: string,
     params: Sent,
     timeout: number,
-    { headers, account, call, start, id, unchanged, carried }: CallOptions = {},
+    { headers, account, call, start, id, unchanged, forwarded }: CallOptions = {},
   ): Promise<Response> {
     const exchange = this.beginExchange()
-    Object.assign(exchange, { unchanged, carried })
+    Object.assign(exchange, { unchanged, forwarded })
     exchange.account = account
     exchange.number = call
     if (this.ofClient) exchange.wireId = id ?? exchange.idOfBridge
@@ -197,17 +197,17 @@ export class Peer implements Receiver, ExchangePeer {
   notify(
     method: string,
     params: Sent | Uint8Array,
-    { headers = this.headers, carried, account = this.account, call, origin, heard, within }: NoticeOptions = {},
+    { headers = this.headers, forwarded, account = this.account, call, origin, heard, within }: NoticeOptions = {},
   ): Promise<void> {
     const bytes = params instanceof Uint8Array ? params : undefined
     const text = params instanceof Uint8Array ? '' : notification(method, params)
     this.#withoutId.notifiedAt = this.#received
     if (this.#recorder) {
-      const sentWith = { origin: originOf(params) ?? origin, headers: { ...carried, ...headers } }
+      const sentWith = { origin: originOf(params) ?? origin, headers: { ...forwarded, ...headers } }
       this.#recorder.sent({ form: 'notification', method }, bytes ? textOfWire([bytes]) : text, call, sentWith)
     }
     const hearing = heard && this.#hearing(heard, call)
-    return (within ?? this.channel).sendMessage({ text, bytes, headers, carried, account, heard: hearing })
+    return (within ?? this.channel).sendMessage({ text, bytes, headers, forwarded, account, heard: hearing })
   }
 
   /** Gives the messages in the answer to a notification to its client, and nothing else. */
@@ -250,15 +250,15 @@ export class Peer implements Receiver, ExchangePeer {
     form: 'result' | 'error',
     id: Id | undefined,
     bytes: Uint8Array,
-    { origin, heard, headers = this.headers, carried, within }: NoticeOptions,
+    { origin, heard, headers = this.headers, forwarded, within }: NoticeOptions,
   ): Promise<void> {
     const { account } = this
     if (id !== undefined) {
       this.settled()
-      this.#recorder?.answered(form, id, textOfWire([bytes]), { origin, headers: { ...carried, ...headers } })
+      this.#recorder?.answered(form, id, textOfWire([bytes]), { origin, headers: { ...forwarded, ...headers } })
     }
     const hearing = heard && this.#hearing(heard, undefined)
-    return (within ?? this.channel).sendMessage({ text: '', bytes, headers, carried, account, heard: hearing })
+    return (within ?? this.channel).sendMessage({ text: '', bytes, headers, forwarded, account, heard: hearing })
   }
 
   /** Notes that a request of the server is no longer open. */
@@ -304,9 +304,9 @@ export class Peer implements Receiver, ExchangePeer {
       meta !== EMPTY &&
       this.channel.transport !== 'stdio' &&
       (raw(meta, 'traceparent') !== undefined || raw(meta, 'baggage') !== undefined)
-    const { carried } = exchange
-    const all = hasTrace && !carried ? withTraceHeaders(usual, meta) : usual
-    const own = hasTrace && carried ? withTraceHeaders(carried, meta) : carried
+    const { forwarded } = exchange
+    const all = hasTrace && !forwarded ? withTraceHeaders(usual, meta) : usual
+    const own = hasTrace && forwarded ? withTraceHeaders(forwarded, meta) : forwarded
     if (this.#recorder)
       this.#recorder.sent(
         { form: 'request', method, id: exchange.wireId === undefined ? exchange.id : idValue(exchange.wireId) },
@@ -323,7 +323,7 @@ export class Peer implements Receiver, ExchangePeer {
         exchange: exchange.id,
         principal: exchange.principal,
         headers: all,
-        carried: own,
+        forwarded: own,
         account: exchange.account ?? this.account,
         passesEvents: exchange.passesEvents,
       })
@@ -365,7 +365,7 @@ export class Peer implements Receiver, ExchangePeer {
       .finally(() => this.channel.abandon(exchange.id))
       .catch(() => {})
     const alone = this.#exchanges.size === 0
-    const mayHang = this.#hangDetector.givenUp(exchange, reason, this.#received, alone)
+    const mayHang = this.#hangDetector.cancelled(exchange, reason, this.#received, alone)
     if (mayHang) this.#check().catch(() => {})
   }
 
@@ -379,7 +379,7 @@ export class Peer implements Receiver, ExchangePeer {
       if (exchange.turn) lanes.leave(exchange.turn, exchange.bytes)
       else lanes.lone = undefined
     }
-    if (call) this.possibleCallers?.end(id, call.principal, answered)
+    if (call) this.activeCallers?.end(id, call.principal, answered)
     if (call && dropped > 0) call.log.note({ dropped })
     if (call && answered) this.hasServed = true
     this.lastUsed = performance.now()
@@ -637,7 +637,7 @@ export class Peer implements Receiver, ExchangePeer {
             if (exchange.arrive(message)) this.owner.arrived?.(exchange)
           } else if (event?.on) this.owner.passed?.(event, message)
           else {
-            if (id !== undefined) this.possibleCallers?.answeredLate(id)
+            if (id !== undefined) this.activeCallers?.answeredLate(id)
             this.#drop('an answer that nobody waits for')
           }
           return

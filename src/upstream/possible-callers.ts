@@ -6,27 +6,27 @@ import { BoundedMap } from '../limits/bounded.js'
 import { ANONYMOUS } from '../protocol/call.js'
 
 /** Milliseconds for which a call may continue: after its answer; after its cancellation, unless it is answered late. */
-export const GRACE = { answered: 10_000, givenUp: 600_000 }
+export const GRACE = { answered: 10_000, cancelled: 600_000 }
 /** The maximum number of callers, and of cancelled calls, that are remembered individually. */
 const MAX_PRESENT = 1_000
 
 interface Caller {
   running: number
   /** The number of cancelled calls that may be answered late. */
-  givenUp: number
+  cancelled: number
   /** When its answered calls have ended at the latest, by `performance.now()`. */
   until: number
 }
 
-interface GivenUp {
+interface CancelledCall {
   caller: Caller
   until: number
 }
 
-export class PossibleCallers {
+export class ActiveCallers {
   readonly #callers = new Map<string, Caller>()
   /** By the ids of the requests, oldest first. */
-  readonly #givenUp = new BoundedMap<number, GivenUp>(MAX_PRESENT, settle)
+  readonly #cancelled = new BoundedMap<number, CancelledCall>(MAX_PRESENT, settle)
   /** When calls of forgotten callers have ended at the latest. */
   #others = 0
 
@@ -38,21 +38,21 @@ export class PossibleCallers {
       return
     }
     if (this.#callers.size >= MAX_PRESENT) this.#forgetOver()
-    this.#callers.set(key, { running: 1, givenUp: 0, until: 0 })
+    this.#callers.set(key, { running: 1, cancelled: 0, until: 0 })
   }
 
   end(id: number, principal: string, answered: boolean): void {
     const caller = this.#callers.get(callerOf(id, principal))
     if (!caller) return
     caller.running--
-    if (answered) return goOnUntil(caller, performance.now() + GRACE.answered)
-    caller.givenUp++
-    this.#givenUp.set(id, { caller, until: performance.now() + GRACE.givenUp })
+    if (answered) return extendUntil(caller, performance.now() + GRACE.answered)
+    caller.cancelled++
+    this.#cancelled.set(id, { caller, until: performance.now() + GRACE.cancelled })
   }
 
   /** Notes that the server has answered a cancelled call. */
   answeredLate(id: number): void {
-    const given = this.#givenUp.get(id)
+    const given = this.#cancelled.get(id)
     if (!given) return
     given.until = performance.now() + GRACE.answered
     this.#settle(id)
@@ -61,7 +61,7 @@ export class PossibleCallers {
   /** Whether all calls that may be running belong to one caller. */
   get isSingle(): boolean {
     const now = performance.now()
-    for (const [id, { until }] of this.#givenUp) {
+    for (const [id, { until }] of this.#cancelled) {
       if (until > now) break
       this.#settle(id)
     }
@@ -76,14 +76,14 @@ export class PossibleCallers {
 
   /** Forgets a cancelled call. */
   #settle(id: number): void {
-    const given = this.#givenUp.get(id)
-    this.#givenUp.delete(id)
+    const given = this.#cancelled.get(id)
+    this.#cancelled.delete(id)
     if (given) settle(given)
   }
 
   /** Forgets callers without a running call, except for the latest of their time limits. */
   #forgetOver(): void {
-    for (const id of [...this.#givenUp.keys()]) this.#settle(id)
+    for (const id of [...this.#cancelled.keys()]) this.#settle(id)
     for (const [key, { running, until }] of this.#callers) {
       if (running > 0) continue
       this.#others = Math.max(this.#others, until)
@@ -98,15 +98,15 @@ function callerOf(id: number, principal: string): string {
 }
 
 /** Forgets a cancelled call, except for its time limit, which its caller keeps. */
-function settle({ caller, until }: GivenUp): void {
-  caller.givenUp--
-  goOnUntil(caller, until)
+function settle({ caller, until }: CancelledCall): void {
+  caller.cancelled--
+  extendUntil(caller, until)
 }
 
-function goOnUntil(caller: Caller, until: number): void {
+function extendUntil(caller: Caller, until: number): void {
   caller.until = Math.max(caller.until, until)
 }
 
-function isPresent({ running, givenUp, until }: Caller, now: number): boolean {
-  return running > 0 || givenUp > 0 || until > now
+function isPresent({ running, cancelled, until }: Caller, now: number): boolean {
+  return running > 0 || cancelled > 0 || until > now
 }

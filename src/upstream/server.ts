@@ -53,7 +53,7 @@ export class Server implements Upstream {
   readonly #revision: Revision
   readonly #legacy: LegacyHalf
   readonly #modern: ModernHalf
-  #met = false
+  #everAnswered = false
   /** Ends the reports of other replicas. */
   readonly #unsubscribe: (() => void) | undefined
   /** Signals of calls that have been moved to the other half once. */
@@ -102,8 +102,8 @@ export class Server implements Upstream {
   }
 
   /** The server has answered at least once, even if only to require a credential. Its verdict may have expired. */
-  get met(): boolean {
-    return this.#met || this.#detection.currentVerdict !== undefined
+  get everAnswered(): boolean {
+    return this.#everAnswered || this.#detection.currentVerdict !== undefined
   }
 
   /** Why the server is unavailable; undefined if it is available. */
@@ -286,7 +286,7 @@ export class Server implements Upstream {
       if (accounts && needsSignIn(error)) return undefined
       throw error
     })
-    this.#met = true
+    this.#everAnswered = true
     if (!verdict) return undefined
     // The probe does not show that HTTP+SSE is reachable, or that a program without a clear answer accepts
     // `initialize`.
@@ -307,9 +307,9 @@ export class Server implements Upstream {
 
   /** The answer of the half for this era. */
   #half({ era }: Verdict, given: Call): Promise<Final> {
-    const { carried } = given
+    const { forwarded } = given
     // Modern servers over HTTP read the headers.
-    const call = carried && (era === 'legacy' || this.isProgram) ? withTraceInMeta(given, carried) : given
+    const call = forwarded && (era === 'legacy' || this.isProgram) ? withTraceInMeta(given, forwarded) : given
     if (era === 'legacy') return this.#legacy.handle(call)
     // Over HTTP, a client opens a broken subscription again by itself. With a program, the bridge does it.
     if (call.method === LISTEN && this.isProgram)
@@ -354,10 +354,10 @@ export class Server implements Upstream {
 
 /** The call with the trace context of its span, in `_meta` and in the headers. */
 function tracedCall(call: Call, { traceparent, tracestate }: TraceContext): Call {
-  const carried: Record<string, string> = { ...call.carried, traceparent }
-  if (tracestate === undefined) delete carried['tracestate']
-  else carried['tracestate'] = tracestate
-  return { ...call, meta: withTrace(call.meta, { traceparent, tracestate }), carried }
+  const forwarded: Record<string, string> = { ...call.forwarded, traceparent }
+  if (tracestate === undefined) delete forwarded['tracestate']
+  else forwarded['tracestate'] = tracestate
+  return { ...call, meta: withTrace(call.meta, { traceparent, tracestate }), forwarded }
 }
 
 /** The call with what its headers say about the trace in `_meta`, for servers that read no headers, or not these. */

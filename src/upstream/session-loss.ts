@@ -6,7 +6,7 @@ import type { Final } from '../protocol/call.js'
 import { notActedOn } from '../protocol/refusal.js'
 import type { Response } from '../rpc/message.js'
 import { cut } from '../rpc/source.js'
-import { errorIn, MODERN_ERRORS, type Said, saidBy } from './failure.js'
+import { type ErrorResponse, errorIn, errorResponseOf, MODERN_ERRORS } from './failure.js'
 import { ChannelError } from './transport/channel.js'
 
 /** An answer of a server that may mean that it no longer knows the session. */
@@ -62,7 +62,7 @@ const READ = 10_000
  */
 export function doubtIn(failure: ChannelError | Response, method: string): Doubt | 'lost' | undefined {
   if (failure instanceof ChannelError) return doubtAbout(failure, method)
-  const said = saidBy(failure)
+  const said = errorResponseOf(failure)
   return said && isAboutSession(said, method) ? doubtOf(200, said.code, textOf(said), method) : undefined
 }
 
@@ -100,7 +100,7 @@ function doubtAbout({ refusal, said }: ChannelError, method: string): Doubt | 'l
 }
 
 /** Whether a JSON-RPC error may be about the session rather than about the request. */
-function isAboutSession(said: Said, method: string): boolean {
+function isAboutSession(said: ErrorResponse, method: string): boolean {
   return said.code === ANY || speaks(said.code, textOf(said), method)
 }
 
@@ -119,7 +119,7 @@ function doubtOf(status: number, code: number | undefined, text: string, method:
 }
 
 /** The text of the error as the server wrote it, with its data. */
-function textOf({ outcome: { source, start, end } }: Said): string {
+function textOf({ outcome: { source, start, end } }: ErrorResponse): string {
   return cut(source, start, end)
 }
 

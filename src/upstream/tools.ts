@@ -4,7 +4,7 @@ import { MAX_NAME, MAX_PAGES, MAX_TOOLS } from '../limits/constants.js'
 import type { Reservation } from '../limits/memory.js'
 import { annotationsOfTool, type ToolAnnotations } from '../protocol/annotations.js'
 import { nextCursor } from '../protocol/listed.js'
-import { own, weightOf } from '../rpc/source.js'
+import { detach, weightOf } from '../rpc/source.js'
 import { arrayIn, type Json, objectIn, opens, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 
 export interface ToolFacts extends ToolAnnotations {
@@ -83,7 +83,7 @@ export class ToolCache {
     if (cursor === undefined) this.forget()
     else if (cursor !== this.#next) return
     this.#unread.push(page)
-    this.#next = own(nextCursor(page))
+    this.#next = detach(nextCursor(page))
     this.knowsAll = this.#next === undefined
     const { pages, characters } = MAX_UNREAD_PAGES
     if (this.#unread.length > pages || weightOfPages(this.#unread) > characters) this.#readAll()
@@ -168,10 +168,10 @@ function factsOf(tool: Payload): ToolFacts {
   const support = execution && opens(execution, 'taskSupport') === '"' ? value(execution, 'taskSupport') : undefined
   const taskSupport = TASK_SUPPORT.find((one) => one === support)
   const { annotations, misannotated } = annotationsOfTool(tool)
-  const mirrored = annotations.map(({ header, path }) => ({ header, path: path.map((step) => own(step)) }))
+  const mirrored = annotations.map(({ header, path }) => ({ header, path: path.map((step) => detach(step)) }))
   return {
     annotations: mirrored,
-    misannotated: own(misannotated?.slice(0, MAX_NAME)),
+    misannotated: detach(misannotated?.slice(0, MAX_NAME)),
     taskSupport,
     repeatable: says('readOnlyHint') || says('idempotentHint'),
   }

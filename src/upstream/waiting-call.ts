@@ -1,9 +1,9 @@
 /** Reduces a call that waits for long to the parts that are still needed, so that its params can be freed. */
 
 import { MAX_NAME } from '../limits/constants.js'
-import { type Call, unheard } from '../protocol/call.js'
+import { type Call, ignoreNotifications } from '../protocol/call.js'
 import { methodTraits } from '../protocol/methods.js'
-import { own } from '../rpc/source.js'
+import { detach } from '../rpc/source.js'
 import { EMPTY, parseObject, raw } from '../rpc/splice.js'
 
 /**
@@ -17,12 +17,12 @@ export function waitingCall(call: Call): Call {
   const { clientInfo, capabilities } = call.caller
   return {
     ...call,
-    params: short ? parseObject(own(`{"${named}":${about}}`)) : EMPTY,
+    params: short ? parseObject(detach(`{"${named}":${about}}`)) : EMPTY,
     meta: EMPTY,
     answers: undefined,
-    caller: { ...call.caller, clientInfo: own(clientInfo), capabilities: own(capabilities) },
-    // The original `tell` refers to the client's request, which has ended.
-    tell: unheard,
+    caller: { ...call.caller, clientInfo: detach(clientInfo), capabilities: detach(capabilities) },
+    // The original `notify` refers to the client's request, which has ended.
+    notify: ignoreNotifications,
   }
 }
 

@@ -1,16 +1,16 @@
 /** Sealed cursors and states that clients keep for a group. */
 import fc from 'fast-check'
 import t from 'tap'
-import { Carrier } from '../../src/crypto/carrier.js'
+import { TextSealer } from '../../src/crypto/carrier.js'
 import { newKey } from '../../src/crypto/seal.js'
 
-const carrier = new Carrier([newKey()], 'test')
+const carrier = new TextSealer([newKey()], 'test')
 
 t.test('returns fields and the text of a server unchanged', async () => {
   fc.assert(
     fc.property(fc.option(fc.string({ unit: 'binary', maxLength: 100 }), { nil: undefined }), (text) => {
       const given = text === undefined ? undefined : JSON.stringify(text)
-      const opened = carrier.open(carrier.carry({ a: 'b', n: 1 }, given))
+      const opened = carrier.open(carrier.seal({ a: 'b', n: 1 }, given))
       return opened?.fields['a'] === 'b' && opened.fields['n'] === 1 && opened.text === given
     }),
   )
@@ -18,18 +18,18 @@ t.test('returns fields and the text of a server unchanged', async () => {
 
 t.test('seals a long text of a server', async (t) => {
   const long = JSON.stringify('x'.repeat(100_000))
-  t.equal(carrier.open(carrier.carry({}, long))?.text, long)
+  t.equal(carrier.open(carrier.seal({}, long))?.text, long)
 })
 
 t.test('refuses a text that was changed, truncated, extended or sealed with another key', async (t) => {
-  const carried = JSON.parse(carrier.carry({ a: 'b' }, '"theirs"')) as string
-  const bare = JSON.parse(carrier.carry({ a: 'b' }, undefined)) as string
+  const carried = JSON.parse(carrier.seal({ a: 'b' }, '"theirs"')) as string
+  const bare = JSON.parse(carrier.seal({ a: 'b' }, undefined)) as string
   const wrong: unknown[] = [
     carried.replace('theirs', 'others'),
     carried.replace('.theirs', ''),
     `${bare}.theirs`,
     `${carried}x`,
-    JSON.parse(new Carrier([newKey()], 'test').carry({ a: 'b' }, '"theirs"')),
+    JSON.parse(new TextSealer([newKey()], 'test').seal({ a: 'b' }, '"theirs"')),
     '',
     'a.b.c.d',
     5,
@@ -44,6 +44,6 @@ t.test('refuses a text that was changed, truncated, extended or sealed with anot
 
 t.test('refuses a text that was sealed for another purpose', async (t) => {
   const keys = [newKey()]
-  const carried = new Carrier(keys, 'cursor').carry({ a: 'b' }, undefined)
-  t.equal(new Carrier(keys, 'state').open(carried), undefined)
+  const carried = new TextSealer(keys, 'cursor').seal({ a: 'b' }, undefined)
+  t.equal(new TextSealer(keys, 'state').open(carried), undefined)
 })

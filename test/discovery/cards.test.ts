@@ -74,7 +74,7 @@ for (const [where, page] of Object.entries({
     Object.assign(world.pages, page(world), { '/mcp': modernServer(offers()) })
     t.match(only(await find(world)), {
       candidate: { name: 'weather', endpoint: { url: world.url }, card: { name: 'test.acme/weather' } },
-      meeting: { era: 'modern' },
+      introspected: { era: 'modern' },
       verdict: { state: 'quarantined', reason: 'no signature, pin or approval vouches for it' },
     })
   })
@@ -141,7 +141,7 @@ t.test('the card of an address that a person gives is read, and a page in its pl
     const found = await find(world, [world.url])
     t.same(found.failures, [])
     t.equal(only(found).steps.find((one) => one.step === 'card')?.step, step)
-    t.ok(only(found).meeting)
+    t.ok(only(found).introspected)
   }
 })
 
@@ -167,11 +167,11 @@ for (const [name, serverOf, revisions, expected] of [
     const { answer, methods } = overheard(serverOf(offers()))
     world.pages['/mcp'] = answer
     world.pages['/mcp/server-card'] = cardFor(world.url, {}, revisions)
-    const { meeting } = only(await find(world, [world.url]))
-    t.equal(meeting?.era, serverOf === modernServer ? 'modern' : 'legacy')
-    t.same([...(meeting?.tools.tools.keys() ?? [])], ['read', 'delete_all'])
+    const { introspected } = only(await find(world, [world.url]))
+    t.equal(introspected?.era, serverOf === modernServer ? 'modern' : 'legacy')
+    t.same([...(introspected?.tools.tools.keys() ?? [])], ['read', 'delete_all'])
     t.same(methods.slice(0, expected.length), expected, methods.join(' '))
-    const isTrue = revisions.some((one) => one === meeting?.handshake.revision)
+    const isTrue = revisions.some((one) => one === introspected?.handshake.revision)
     if (isTrue) t.equal(methods.filter((one) => one === 'server/discover').length, Number(serverOf === modernServer))
   })
 

@@ -45,12 +45,12 @@ for (const [sdk, serverOf] of Object.entries({ 'SDK v1': legacyServer, 'SDK v2':
         reason: /approval vouches for it.*not signed/,
         remedy: `mcp-bridge trust approve ${world.url}`,
       },
-      meeting: {
+      introspected: {
         era: sdk === 'SDK v1' ? 'legacy' : 'modern',
         handshake: { name: 'weather', version: '1.2.0', revision: sdk === 'SDK v1' ? '2025-11-25' : '2026-07-28' },
       },
     })
-    t.same([...(unsigned.meeting?.tools.tools.keys() ?? [])], ['read', 'delete_all'])
+    t.same([...(unsigned.introspected?.tools.tools.keys() ?? [])], ['read', 'delete_all'])
     t.same(
       unsigned.steps.map(({ step }) => step),
       ['manifest', 'signature', 'handshake', 'trust'],
@@ -112,7 +112,7 @@ t.test('the order of four sources resolves their contradictions', async (t) => {
   t.match(shown, {
     candidate: { runnable: false, entry: { command: 'npx', args: ['-y', 'evil@1.0.0'] } },
     verdict: { state: 'refused', reason: /nobody at this machine has chosen to run it/ },
-    meeting: undefined,
+    introspected: undefined,
   })
   t.same(
     shown.steps.map(({ step }) => step),
@@ -244,7 +244,7 @@ t.test('guards connections to servers like those to documents', async (t) => {
   await new Promise<void>((resolve) => trap.listen(world.server.port, '127.0.0.3', resolve))
   t.teardown(() => trap.close())
 
-  t.ok(only(await find(world)).meeting, 'it can be met')
+  t.ok(only(await find(world)).introspected, 'it can be met')
   const discovery = world.discovery()
   let asked = 0
   // The manifest comes from where it may; the connection after that would lead elsewhere.
@@ -278,9 +278,9 @@ t.test('checks a pin on the connection to the server', async (t) => {
   await store.pin(world.origin, [pin])
   t.match(only(await find(world, [world.url])).verdict, { state: 'trusted', by: 'pin' })
   await store.pin(world.origin, ['AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='])
-  const { verdict, meeting, failure } = only(await find(world, [world.url]))
+  const { verdict, introspected, failure } = only(await find(world, [world.url]))
   t.match(verdict, { state: 'refused', reason: /another key than the pinned one/, remedy: /^mcp-bridge trust pin / })
-  t.equal(meeting, undefined)
+  t.equal(introspected, undefined)
   t.match(failure, { phase: 'tls', reason: 'pin' })
 })
 
@@ -346,7 +346,7 @@ t.test('a running bridge serves the servers it discovers', async (t) => {
     bound: met.verdict.bound,
     tools: ['*'],
     until: now + 86_400_000,
-    list: met.meeting?.tools as never,
+    list: met.introspected?.tools as never,
   })
   t.notOk((await calls('delete_all')).result?.['isError'])
 
@@ -421,7 +421,7 @@ t.test('steps run in their order', async (t) => {
     ['nowhere'],
   )
   t.same(
-    servers.map(({ candidate, meeting, failure }) => [candidate.name, meeting !== undefined, failure?.phase]),
+    servers.map(({ candidate, introspected, failure }) => [candidate.name, introspected !== undefined, failure?.phase]),
     [
       ['a', true, undefined],
       ['b', false, 'connect'],

@@ -5,7 +5,7 @@ import type { Logger } from '../../src/downstream/logger.js'
 import { ModernDownstream } from '../../src/downstream/modern.js'
 import { Fault } from '../../src/fault/fault.js'
 import { unlimited } from '../../src/limits/memory.js'
-import type { Call, Final, Handler, Told } from '../../src/protocol/call.js'
+import type { Call, Final, Handler, ServerNotification } from '../../src/protocol/call.js'
 import { envelopeIn } from '../../src/protocol/modern-client.js'
 import type { Request } from '../../src/rpc/message.js'
 import { join } from '../../src/rpc/source.js'
@@ -20,7 +20,7 @@ const META = {
 }
 const LOG: Logger = { isLevelEnabled: () => false, debug() {}, info() {}, warn() {}, error() {} }
 const DONE: Final = { kind: 'result', result: payload({ content: [] }) }
-const progress = (value: number): Told => ({
+const progress = (value: number): ServerNotification => ({
   kind: 'notification',
   method: 'notifications/progress',
   params: payload({ progress: value }),
@@ -47,9 +47,9 @@ async function answer(handle: Handler, send: (frame: Frame) => Promise<void> | u
 }
 
 t.test('sends the messages of a call in order, and before the answer', async (t) => {
-  const { frames } = await answer(async ({ tell }) => {
-    await tell(progress(1))
-    await tell(progress(2))
+  const { frames } = await answer(async ({ notify }) => {
+    await notify(progress(1))
+    await notify(progress(2))
     return DONE
   })
   t.same(
@@ -71,7 +71,7 @@ t.test('drops messages after the answer or after a failure', async (t) => {
       call = asked
       return end()
     })
-    t.equal(call?.tell(progress(1)), undefined)
+    t.equal(call?.notify(progress(1)), undefined)
     t.equal(frames.length, 1)
     t.equal(frames[0]?.id, 7)
   }
@@ -84,8 +84,8 @@ t.test('a slow reader delays the sender', async (t) => {
     drain = resolve
   })
   const answering = answer(
-    async ({ tell }) => {
-      const held = tell(progress(1))
+    async ({ notify }) => {
+      const held = notify(progress(1))
       t.ok(held, 'there is no room')
       order.push('told')
       await held

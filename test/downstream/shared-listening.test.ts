@@ -2,17 +2,17 @@
 import t from 'tap'
 import { SharedListening } from '../../src/downstream/legacy/shared-listening.js'
 import { Fault } from '../../src/fault/fault.js'
-import { ANONYMOUS, type Call, type Final, type Told } from '../../src/protocol/call.js'
+import { ANONYMOUS, type Call, type Final, type ServerNotification } from '../../src/protocol/call.js'
 import { ACKNOWLEDGED } from '../../src/protocol/subscriptions.js'
 import { EMPTY, parseObject } from '../../src/rpc/splice.js'
 import { HangUp } from '../../src/time/hang-up.js'
 
 const LISTS = '{"notifications":{"toolsListChanged":true}}'
-const told = (method: string): Told => ({ kind: 'notification', method, params: EMPTY })
+const told = (method: string): ServerNotification => ({ kind: 'notification', method, params: EMPTY })
 const ENDED: Final = { kind: 'result', result: EMPTY }
 
 /** A call that records its notifications. */
-function calling(principal: string, hear: (told: Told) => void = () => {}) {
+function calling(principal: string, hear: (notification: ServerNotification) => void = () => {}) {
   const signal = new HangUp()
   const heard: string[] = []
   const call: Call = {
@@ -22,7 +22,7 @@ function calling(principal: string, hear: (told: Told) => void = () => {}) {
     progress: false,
     caller: { revision: '2026-07-28', capabilities: '{}' },
     principal,
-    tell: (told) => {
+    notify: (told) => {
       hear(told)
       heard.push(told.method)
       return undefined
@@ -50,10 +50,10 @@ t.test('a call that joins gets the acknowledgement at once, and later changes', 
   const { shared, sent } = listening()
   const [one, two] = [calling('anna'), calling('anna')]
   const first = shared.listen(one.call)
-  await sent[0]?.call.tell(told(ACKNOWLEDGED))
+  await sent[0]?.call.notify(told(ACKNOWLEDGED))
   const second = shared.listen(two.call)
   t.same(two.heard, [ACKNOWLEDGED])
-  await sent[0]?.call.tell(told('changed'))
+  await sent[0]?.call.notify(told('changed'))
   t.same(
     [one.heard, two.heard],
     [
@@ -108,7 +108,7 @@ t.test('a call that fails to receive a message ends alone', async (t) => {
   })
   const whole = calling('anna')
   const [first, second] = [shared.listen(broken.call), shared.listen(whole.call)]
-  await sent[0]?.call.tell(told('changed'))
+  await sent[0]?.call.notify(told('changed'))
   await t.rejects(first, new Error('broken'))
   t.same(whole.heard, ['changed'])
   sent[0]?.fail(new Fault('upstreamClosed', 'gone'))

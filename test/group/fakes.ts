@@ -5,7 +5,7 @@ import { Group, type GroupOptions } from '../../src/group/group.js'
 import type { GroupPlan, Member } from '../../src/group/member.js'
 import { unlimited } from '../../src/limits/memory.js'
 import type { Log } from '../../src/log/events.js'
-import type { AskedClient, Call, Final, Handler, Notice, Told } from '../../src/protocol/call.js'
+import type { AskedClient, Call, Final, Handler, Notice, ServerNotification } from '../../src/protocol/call.js'
 import { ACKNOWLEDGED } from '../../src/protocol/subscriptions.js'
 import type { Upstream } from '../../src/protocol/upstream.js'
 import { EMPTY, parseObject, value, write } from '../../src/rpc/splice.js'
@@ -71,7 +71,7 @@ export class FakeServer implements Upstream {
   /** Sends a notification in all open subscriptions. */
   tell(method: string, params: Json = {}): void {
     for (const call of this.listening)
-      call.tell({ kind: 'notification', method, params: parseObject(JSON.stringify(params)) })?.catch(() => {})
+      call.notify({ kind: 'notification', method, params: parseObject(JSON.stringify(params)) })?.catch(() => {})
   }
 
   /** Breaks all open subscriptions. */
@@ -92,7 +92,7 @@ export class FakeServer implements Upstream {
   async #listen(call: Call): Promise<Final> {
     const notifications = value(call.params, 'notifications')
     this.listening.add(call)
-    await call.tell({
+    await call.notify({
       kind: 'notification',
       method: ACKNOWLEDGED,
       params: parseObject(JSON.stringify({ notifications })),
@@ -164,8 +164,8 @@ export function callOf(
   method: string,
   params: Json = {},
   more: Partial<Call> = {},
-): Call & { told: Told[]; noted: Json; end: HangUp } {
-  const told: Told[] = []
+): Call & { told: ServerNotification[]; noted: Json; end: HangUp } {
+  const told: ServerNotification[] = []
   const noted: Json = {}
   const end = new HangUp()
   const call: Call = {
@@ -175,7 +175,7 @@ export function callOf(
     progress: false,
     caller: { revision: '2026-07-28', capabilities: '{}' },
     principal: 'alice',
-    tell: (one) => {
+    notify: (one) => {
       told.push(one)
       return undefined
     },

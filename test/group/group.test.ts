@@ -459,7 +459,7 @@ t.test('log messages during a call name loggers with the prefix of their server'
         ['notifications/message', { level: 'info', data: 2 }],
         ['notifications/progress', { progress: 1 }],
       ] as const)
-        await call.tell({ kind: 'notification', method, params: parseObject(JSON.stringify(params)) })
+        await call.notify({ kind: 'notification', method, params: parseObject(JSON.stringify(params)) })
       return resultOf({ content: [] })
     },
   })

@@ -94,7 +94,7 @@ t.test(
 t.test('does not acknowledge subscriptions that a server refuses', async (t) => {
   const a = new FakeServer({
     [LISTEN]: async (call) => {
-      await call.tell({ kind: 'notification', method: 'notifications/subscriptions/acknowledged', params: agreed })
+      await call.notify({ kind: 'notification', method: 'notifications/subscriptions/acknowledged', params: agreed })
       return { kind: 'result', result: agreed }
     },
   })
@@ -161,7 +161,7 @@ t.test('notices that a server without change notifications is back after it fail
   const mute = new FakeServer({
     'tools/list': { tools: named('x') },
     [LISTEN]: async (call) => {
-      await call.tell({ kind: 'notification', method: 'notifications/subscriptions/acknowledged', params: agreed })
+      await call.notify({ kind: 'notification', method: 'notifications/subscriptions/acknowledged', params: agreed })
       return { kind: 'result', result: agreed }
     },
   })
@@ -211,7 +211,7 @@ t.test('a slow client delays no server, and gets the last pending change of each
   let read = () => {}
   const told: string[] = []
   const call = callOf(LISTEN, { notifications: { resourceSubscriptions: ['a+x:y', 'a+x:z'] } })
-  call.tell = (one) => {
+  call.notify = (one) => {
     told.push(one.method === UPDATED ? String(paramsOf(one)['uri']) : one.method)
     return told.length === 2 ? new Promise<void>((resolve) => (read = resolve)) : undefined
   }

@@ -319,7 +319,7 @@ t.test('questions, tasks, messages and errors through call_tool equal those of a
   const { b } = setUp()
   const a = new FakeServer({
     'tools/call': async (call) => {
-      await call.tell({
+      await call.notify({
         kind: 'notification',
         method: 'notifications/message',
         params: parseObject('{"level":"info","data":1}'),

@@ -1,6 +1,6 @@
 /** What a client makes up costs little: it is bounded before it is parsed, split or looked up, whoever asks for what. */
 import t from 'tap'
-import { Carrier } from '../../src/crypto/carrier.js'
+import { TextSealer } from '../../src/crypto/carrier.js'
 import { Sealer } from '../../src/crypto/seal.js'
 import { readMessage } from '../../src/protocol/classify.js'
 import { checkHeaders } from '../../src/protocol/headers.js'
@@ -60,11 +60,11 @@ t.test('a forged state is neither parsed nor split, unless it is as short as a s
     const call = toolCall('x', { answers: { responses: undefined, state } })
     t.ok(longestLookedAt(() => states.open(state, call)) < LOOKED_AT, `${form} of a call`)
     t.ok(longestLookedAt(() => states.checkOwner(call)) < LOOKED_AT, `${form} of another replica's call`)
-    if (!state.startsWith('"')) t.equal(new Carrier([], 'x').open(state), undefined, `${form} of a group`)
+    if (!state.startsWith('"')) t.equal(new TextSealer([], 'x').open(state), undefined, `${form} of a group`)
     t.ok(longestLookedAt(() => sealer.open(state)) < LOOKED_AT, `${form} for anything sealed`)
     t.ok(longestLookedAt(() => sealer.isSigned(state, '')) < LOOKED_AT, `${form} for anything signed`)
   }
-  t.ok(longestLookedAt(() => new Carrier([], 'x').open(forms['an object'])) < LOOKED_AT, 'an object of a group')
+  t.ok(longestLookedAt(() => new TextSealer([], 'x').open(forms['an object'])) < LOOKED_AT, 'an object of a group')
   t.end()
 })
 

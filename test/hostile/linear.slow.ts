@@ -12,7 +12,7 @@ import { checkMedia } from '../../src/downstream/http/content-type.js'
 import { readHeaders } from '../../src/downstream/http/headers.js'
 import { readBatch } from '../../src/downstream/legacy/batch.js'
 import { annotationsOfTool, withoutAnnotations, withoutMisannotated } from '../../src/protocol/annotations.js'
-import { carriedCapabilities } from '../../src/protocol/capabilities.js'
+import { forwardedCapabilities } from '../../src/protocol/capabilities.js'
 import { classify, readMessage } from '../../src/protocol/classify.js'
 import { traits } from '../../src/protocol/eras.js'
 import { checkHeaders, checkParamHeaders, paramHeaders, versionHeader } from '../../src/protocol/headers.js'
@@ -83,7 +83,7 @@ const READERS: Readonly<Record<string, (json: string) => unknown>> = {
     return write(meta)
   },
   'its parameters': (json) => json.startsWith('{') && decodeRequest(requestOf(`${json.slice(0, -1)},"_meta":${META}}`)),
-  capabilities: (json) => json.startsWith('{') && carriedCapabilities(json),
+  capabilities: (json) => json.startsWith('{') && forwardedCapabilities(json),
   'a legacy request': (json) => decodeLegacy(requestOf(`{"name":"x","arguments":${json}}`)),
   'a result for a modern client': (json) => {
     const result = lift('tools/call', parseObject(`{"content":[],"structuredContent":${json}}`))

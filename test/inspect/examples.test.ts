@@ -27,7 +27,7 @@ function callOf(method: string, parts: { params?: Payload; meta?: Payload } = {}
     progress: true,
     caller: { revision: '2026-07-28', capabilities: '{}', clientInfo: '{"name":"c","version":"1"}' },
     principal: 'p',
-    tell: () => undefined,
+    notify: () => undefined,
     signal: new AbortController().signal,
     abort() {},
     log: { note() {}, warn() {} },

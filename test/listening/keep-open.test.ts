@@ -2,7 +2,7 @@
 import t from 'tap'
 import { keepOpen } from '../../src/listening/keep-open.js'
 import { PendingChanges } from '../../src/listening/pending-changes.js'
-import type { Call, Told } from '../../src/protocol/call.js'
+import type { Call, ServerNotification } from '../../src/protocol/call.js'
 import {
   acknowledgement,
   CHANGING_LISTS,
@@ -22,11 +22,11 @@ const DELAYS = { first: 1, most: 1 }
 /** A subscription of a client, and the words that it has received. */
 function client() {
   const told: string[] = []
-  const say = ({ method, params }: Told) => {
+  const say = ({ method, params }: ServerNotification) => {
     told.push(`${method.replace('notifications/', '')} ${write(params)}`)
     return undefined
   }
-  return { told, call: callOf({ method: 'subscriptions/listen', tell: say }) }
+  return { told, call: callOf({ method: 'subscriptions/listen', notify: say }) }
 }
 
 /** Plays a server: each item is what it accepts before it breaks; undefined if it cannot be reached. */
@@ -35,7 +35,7 @@ function serverOf(...accepted: (SubscriptionFilter | undefined)[]) {
   const listen = async (call: Call, agreed: SubscriptionFilter | undefined) => {
     asked.push(agreed)
     const next = accepted.shift()
-    if (next) await call.tell(acknowledgement(next))
+    if (next) await call.notify(acknowledgement(next))
     if (accepted.length === 0) return result({ last: true })
     throw new Error('broken')
   }
@@ -58,7 +58,10 @@ t.test('after a gap the client has one acknowledgement, and everything in it is 
 t.test('a subscription whose replacement reports less ends with its result', async (t) => {
   const { told, call } = client()
   const { listen } = serverOf(BOTH, { ...BOTH, lists: [TOOLS] }, BOTH)
-  t.same(write(((await keepOpen(call, { listen, delays: DELAYS })) as { result: Told['params'] }).result), '{}')
+  t.same(
+    write(((await keepOpen(call, { listen, delays: DELAYS })) as { result: ServerNotification['params'] }).result),
+    '{}',
+  )
   t.equal(told.length, 1)
 })
 

@@ -49,5 +49,5 @@ t.test('does not request a private issuer that a discovered server names', async
     servers[0]?.steps.find(({ step }) => step === 'sign-in'),
     { ok: false, message: /oauth\.allow/ },
   )
-  t.match(servers, [{ signIn: undefined, meeting: undefined }])
+  t.match(servers, [{ signIn: undefined, introspected: undefined }])
 })

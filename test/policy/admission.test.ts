@@ -3,22 +3,26 @@ import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
 import { Bound } from '../../src/limits/bound.js'
 import { Admission } from '../../src/policy/admission.js'
-import type { Call, Final, Handler, Told } from '../../src/protocol/call.js'
+import type { Call, Final, Handler, ServerNotification } from '../../src/protocol/call.js'
 import { HangUp } from '../../src/time/hang-up.js'
 import { callOf, payload } from '../support/calls.js'
 import { stopClock } from '../support/clock.js'
 
 const DONE: Final = { kind: 'result', result: payload({ content: [] }) }
-const PROGRESS: Told = { kind: 'notification', method: 'notifications/progress', params: payload({ progress: 1 }) }
+const PROGRESS: ServerNotification = {
+  kind: 'notification',
+  method: 'notifications/progress',
+  params: payload({ progress: 1 }),
+}
 const timeouts = { idle: 1_000, total: 5_000 }
 
 /** A call that the test answers. */
 function open(admission: Admission, method = 'tools/call') {
   const abort = new HangUp()
   let finish = () => {}
-  let tell: Call['tell'] = () => undefined
+  let tell: Call['notify'] = () => undefined
   const handle = admission.policy((call) => {
-    tell = call.tell
+    tell = call.notify
     return new Promise<Final>((resolve, reject) => {
       finish = () => resolve(DONE)
       call.signal.addEventListener('abort', () => reject(call.signal.reason as Error))

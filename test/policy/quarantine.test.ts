@@ -63,8 +63,8 @@ function approving(...tools: object[]) {
   }
 }
 
-/** The parts of a forwarded call that a policy must not change: all but `tell`. */
-const withoutTell = (call: Call | undefined) => ({ ...call, tell: undefined })
+/** The parts of a forwarded call that a policy must not change: all but `notify`. */
+const withoutNotify = (call: Call | undefined) => ({ ...call, notify: undefined })
 
 t.test('a server in quarantine runs only tools that read', async (t) => {
   await t.test(
@@ -295,7 +295,7 @@ t.test('does not examine a configured server', async (t) => {
   })
   await ask(call)
   await ask(toolCall('unknown'))
-  t.same(withoutTell(server.seen[0]), withoutTell(call))
+  t.same(withoutNotify(server.seen[0]), withoutNotify(call))
   t.same(server.methods, ['tools/call', 'tools/call'])
   t.same(await ask(callOf({})), { kind: 'result', result: { tools: [READ, DELETE_ALL, PEEK] } })
 })
@@ -309,7 +309,7 @@ t.test('forwards calls after an approval', async (t) => {
     await ask(call)
     await ask(toolCall('read'))
     t.same(server.methods, ['tools/list', 'tools/call', 'tools/call'])
-    t.same(withoutTell(server.seen[1]), withoutTell(call))
+    t.same(withoutNotify(server.seen[1]), withoutNotify(call))
   })
 
   await t.test('reads the tools once for many calls, and again after a minute', async (t) => {

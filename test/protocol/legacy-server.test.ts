@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Call, Reply } from '../../src/protocol/call.js'
-import { carriedCapabilities } from '../../src/protocol/capabilities.js'
+import { forwardedCapabilities } from '../../src/protocol/capabilities.js'
 import {
   decodeHandshake,
   decodeReply,
@@ -29,7 +29,7 @@ function callOf(method: string, params = '{}', meta = '{}'): Call {
     progress: false,
     caller,
     principal: 'p',
-    tell: () => undefined,
+    notify: () => undefined,
     signal,
     abort,
     log,
@@ -128,7 +128,7 @@ const declared: [name: string, modern: string, legacy: string][] = [
 
 t.test('declares only capabilities that it can translate: never tasks, never roots.listChanged', async (t) => {
   for (const [name, modern, legacy] of declared) {
-    t.equal(carriedCapabilities(modern), legacy, name)
+    t.equal(forwardedCapabilities(modern), legacy, name)
     const params = JSON.parse(initializeParams('2025-11-25', '{"name":"n","version":"1"}', legacy))
     t.same(problems('2025-11-25', 'InitializeRequestParams', params), [], `${name} is valid`)
   }

@@ -1,7 +1,7 @@
 /** Caching by text: recently used entries stay, others are dropped, and no entry keeps a larger text in memory. */
 import t from 'tap'
 import { MAX_KEY, memoize, Recent } from '../../src/rpc/memoize.js'
-import { own } from '../../src/rpc/source.js'
+import { detach } from '../../src/rpc/source.js'
 
 t.test('a result for a text is computed once', async (t) => {
   let made = 0
@@ -37,8 +37,8 @@ t.test('does not keep a text that is too long', async (t) => {
 
 t.test('a copy is the same text', async (t) => {
   for (const text of ['', 'a', 'of some length at least', 'also ✓ with others 世界'.repeat(20)])
-    t.equal(own(text), text)
-  t.equal(own(undefined), undefined)
+    t.equal(detach(text), text)
+  t.equal(detach(undefined), undefined)
 })
 
 t.test('parts of large texts that are stored do not keep the large texts in memory', async (t) => {

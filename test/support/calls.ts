@@ -4,10 +4,10 @@ import {
   type CallLog,
   type Final,
   type Handler,
+  ignoreNotifications,
+  type Notify,
   type Policy,
   type Reply,
-  type Tell,
-  unheard,
 } from '../../src/protocol/call.js'
 import { parseObject, write } from '../../src/rpc/splice.js'
 
@@ -28,7 +28,7 @@ export const payload = (value: object | string) =>
 
 export const result = (value: object | string): Final => ({ kind: 'result', result: payload(value) })
 
-export function callOf({ params = {}, meta = {}, caller, tell = unheard, ...changes }: Changes): Call {
+export function callOf({ params = {}, meta = {}, caller, notify = ignoreNotifications, ...changes }: Changes): Call {
   const controller = new AbortController()
   const log: CallLog = { note() {}, warn() {} }
   return {
@@ -38,7 +38,7 @@ export function callOf({ params = {}, meta = {}, caller, tell = unheard, ...chan
     progress: false,
     caller: { revision: '2026-07-28', capabilities: '{}', ...caller },
     principal: 'alice',
-    tell,
+    notify,
     signal: controller.signal,
     abort: (reason) => controller.abort(reason),
     log,
@@ -61,7 +61,7 @@ export class Played {
   readonly handle: Handler = async (call) => {
     this.seen.push(call)
     const replies = await this.answer(call)
-    return answerFrom(Array.isArray(replies) ? replies : [replies], call.tell)
+    return answerFrom(Array.isArray(replies) ? replies : [replies], call.notify)
   }
 
   get methods(): string[] {
@@ -76,10 +76,10 @@ export class Played {
 }
 
 /** Tells the notifications of a scripted server, and gives its answer. */
-export async function answerFrom(replies: AsyncIterable<Reply> | Iterable<Reply>, tell: Tell): Promise<Final> {
+export async function answerFrom(replies: AsyncIterable<Reply> | Iterable<Reply>, notify: Notify): Promise<Final> {
   for await (const reply of replies) {
     if (reply.kind !== 'notification') return reply
-    await tell(reply)
+    await notify(reply)
   }
   throw new Error('There is no answer')
 }
@@ -87,11 +87,11 @@ export async function answerFrom(replies: AsyncIterable<Reply> | Iterable<Reply>
 /** What is told during a call, and its answer. */
 export async function repliesOf(policy: Policy, handler: Handler, call: Call): Promise<Reply[]> {
   const told: Reply[] = []
-  const tell: Tell = (one) => {
+  const notify: Notify = (one) => {
     told.push(one)
     return undefined
   }
-  const last = await policy(handler)({ ...call, tell })
+  const last = await policy(handler)({ ...call, notify })
   return [...told, last]
 }
 

@@ -4,7 +4,7 @@ import { unlimited } from '../../src/limits/memory.js'
 import type { Id, Request } from '../../src/rpc/message.js'
 import { Exchange } from '../../src/upstream/exchange.js'
 import { AskedCall } from '../../src/upstream/legacy/asked-call.js'
-import { Askers } from '../../src/upstream/legacy/askers.js'
+import { QuestionHistory } from '../../src/upstream/legacy/askers.js'
 import { ServerRequests } from '../../src/upstream/legacy/server-requests.js'
 import type { LegacySession } from '../../src/upstream/legacy/session.js'
 import { toolCall } from '../support/calls.js'
@@ -31,7 +31,7 @@ function start() {
     blames: true,
     roots: undefined,
     who: 'alice',
-    askers: new Askers(),
+    questionHistory: new QuestionHistory(),
     revision: '2025-11-25',
     client: () => undefined,
   })

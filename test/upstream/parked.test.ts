@@ -4,14 +4,14 @@ import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { newKey } from '../../src/crypto/seal.js'
 import { unlimited } from '../../src/limits/memory.js'
-import { type Call, type Final, type Reply, unheard } from '../../src/protocol/call.js'
+import { type Call, type Final, ignoreNotifications, type Reply } from '../../src/protocol/call.js'
 import { EMPTY, parseObject, value } from '../../src/rpc/splice.js'
 import type { ServerQuestion } from '../../src/upstream/exchange.js'
 import type { AskedCall, LegEnd } from '../../src/upstream/legacy/asked-call.js'
 import { ParkedCalls, type ParkedOptions } from '../../src/upstream/legacy/parked.js'
-import { type RequiredUrl, Visit } from '../../src/upstream/legacy/required-urls.js'
+import { type RequiredUrl, UrlElicitation } from '../../src/upstream/legacy/required-urls.js'
 import type { LegacySession } from '../../src/upstream/legacy/session.js'
-import { Visits } from '../../src/upstream/legacy/visits.js'
+import { CompletedElicitations } from '../../src/upstream/legacy/visits.js'
 import { stopClock } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 
@@ -26,10 +26,10 @@ const NO = '{"address-1":{"action":"decline"}}'
 /** The members of a session that a parked call uses. */
 const SESSION = {
   handshake: { serverInfo: undefined },
-  visits: new Visits(() => true),
+  completedElicitations: new CompletedElicitations(() => true),
 } as unknown as LegacySession
 /** Whether the bridge has to repeat the call, because the client has accepted all its URLs. */
-const isAgain = (resumed: unknown) => resumed instanceof Visit
+const isAgain = (resumed: unknown) => resumed instanceof UrlElicitation
 
 function callOf(more: Partial<Call> = {}): Call {
   return {
@@ -39,7 +39,7 @@ function callOf(more: Partial<Call> = {}): Call {
     progress: false,
     caller: { revision: '2026-07-28', capabilities: '{}' },
     principal: 'alice',
-    tell: unheard,
+    notify: ignoreNotifications,
     signal: new AbortController().signal,
     abort: () => {},
     log: { note() {}, warn() {} },
@@ -50,7 +50,7 @@ function callOf(more: Partial<Call> = {}): Call {
 const parkedBy = (options: Partial<ParkedOptions> = {}) =>
   new ParkedCalls({ server: 'one', memory: unlimited(), ...OPTIONS, ...options })
 const stateOf = (reply: Reply) => JSON.stringify(value((reply as Reply & { kind: 'input' }).result, 'requestState'))
-const park = (parked: ParkedCalls, call = callOf()) => stateOf(parked.afterVisit(SESSION, call, [PAGE]))
+const park = (parked: ParkedCalls, call = callOf()) => stateOf(parked.afterElicitation(SESSION, call, [PAGE]))
 const retry = (state: string, responses = YES, more: Partial<Call> = {}) =>
   callOf({ ...more, answers: { responses, state } })
 

@@ -1,13 +1,14 @@
 /** A server that still requires a URL after the client has accepted it: when the bridge repeats the call, and whom it asks. */
 import t from 'tap'
 import { parseObject } from '../../src/rpc/splice.js'
-import { type RequiredUrl, Visit } from '../../src/upstream/legacy/required-urls.js'
-import { Visits } from '../../src/upstream/legacy/visits.js'
+import { type RequiredUrl, UrlElicitation } from '../../src/upstream/legacy/required-urls.js'
+import { CompletedElicitations } from '../../src/upstream/legacy/visits.js'
 import { stopClock } from '../support/clock.js'
 
-const visitsOf = () => new Visits(() => true)
+const visitsOf = () => new CompletedElicitations(() => true)
 const page = (url: string, id = ''): RequiredUrl => ({ url, id, message: 'Go' })
-const completed = (visits: Visits, id: string) => visits.completed(parseObject(JSON.stringify({ elicitationId: id })))
+const completed = (visits: CompletedElicitations, id: string) =>
+  visits.completed(parseObject(JSON.stringify({ elicitationId: id })))
 const never = new AbortController().signal
 
 const SAME: [what: string, accepted: RequiredUrl, required: RequiredUrl][] = [
@@ -27,7 +28,7 @@ const OTHERS: [what: string, accepted: RequiredUrl, required: RequiredUrl][] = [
 t.test('does not ask again for an accepted URL while the user is there', async (t) => {
   for (const [what, accepted, required] of SAME) {
     const clock = stopClock(t)
-    const visit = new Visit([accepted])
+    const visit = new UrlElicitation([accepted])
     t.same(visit.toAsk([required], visitsOf()), [], what)
     await clock.pass(44_950)
     t.same(visit.toAsk([required], visitsOf()), [], what)
@@ -35,16 +36,16 @@ t.test('does not ask again for an accepted URL while the user is there', async (
     t.same(visit.toAsk([required], visitsOf()), [required], `${what}, when the time is up`)
     const visits = visitsOf()
     if (accepted.id !== '') completed(visits, accepted.id)
-    const again = new Visit([accepted]).toAsk([required], visits)
+    const again = new UrlElicitation([accepted]).toAsk([required], visits)
     t.same(again, accepted.id === '' ? [] : [required], `${what}, if the server says that the user is done`)
   }
   for (const [what, accepted, required] of OTHERS)
-    t.same(new Visit([accepted]).toAsk([accepted, required], visitsOf()), [required], what)
+    t.same(new UrlElicitation([accepted]).toAsk([accepted, required], visitsOf()), [required], what)
 })
 
 t.test('repeats a call whose URL is required again after 5, 10, 20 seconds and at the end', async (t) => {
   const clock = stopClock(t)
-  const visit = new Visit([page('https://a.example/x', '1')])
+  const visit = new UrlElicitation([page('https://a.example/x', '1')])
   const visits = visitsOf()
   // Advances the clock to 50 ms after each delay.
   for (const wait of [5_000, 10_000, 20_000, 9_850]) {
@@ -61,7 +62,7 @@ t.test('repeats a call whose URL is required again after 5, 10, 20 seconds and a
 
 t.test('repeats a call as soon as the server reports that the user is done, once per report', async (t) => {
   stopClock(t)
-  const visit = new Visit([page('https://a.example/x', '1'), page('https://a.example/y', '2')])
+  const visit = new UrlElicitation([page('https://a.example/x', '1'), page('https://a.example/y', '2')])
   const visits = visitsOf()
   const first = visit.wait([], visits, never)
   completed(visits, '2')

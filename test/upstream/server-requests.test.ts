@@ -25,7 +25,7 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
   let lists: Exchange[] = []
   const said: [id: Id, answer: string | number][] = []
   let settled = 0
-  const askers = new Set<Call | undefined>()
+  const questionHistory = new Set<Call | undefined>()
   const peer = {
     get open() {
       return [...running, ...lists].values()
@@ -41,7 +41,7 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
     blames: true,
     roots,
     who: 'alice',
-    askers,
+    questionHistory,
     revision: '2025-11-25',
     client: () => undefined,
   })
@@ -70,7 +70,19 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
   const listed = () => {
     lists = []
   }
-  return { serverRequests, clock, said, running, list, listed, askers, call, ask, withdraw, settled: () => settled }
+  return {
+    serverRequests,
+    clock,
+    said,
+    running,
+    list,
+    listed,
+    askers: questionHistory,
+    call,
+    ask,
+    withdraw,
+    settled: () => settled,
+  }
 }
 
 const FORM = 'elicitation/create'

@@ -171,7 +171,7 @@ t.test('callers not known to be the same share no process with a server that ask
     const params = parseObject(JSON.stringify({ name: 'steps', arguments: { steps: [{ wait: 300 }] } }))
     const meta = parseObject('{}')
     const call = { method: 'tools/call', params, meta, progress: false, caller, principal: 'anon', signal, log }
-    const reply = await bridge.server.handle({ ...call, tell: () => undefined, abort: () => {} })
+    const reply = await bridge.server.handle({ ...call, notify: () => undefined, abort: () => {} })
     t.equal(reply.kind, 'result')
   }
   const calling = [ask(ABLE), ask(ABLE), ask({}), ask({})]

@@ -124,7 +124,7 @@ t.test('principals and capability sets share no session', async (t) => {
       progress: false,
       caller,
       principal,
-      tell: () => undefined,
+      notify: () => undefined,
       signal,
       abort,
       log,

@@ -8,7 +8,7 @@ import { Fault } from '../../fault/fault.js'
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { ReceivedHead } from '../../protocol/call.js'
 import type { Id } from '../../rpc/message.js'
-import { lengthOf, own, type Wire } from '../../rpc/source.js'
+import { detach, lengthOf, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import { HangUp } from '../../time/hang-up.js'
 import { answerLost, type Frame, type Send } from '../frames.js'
@@ -174,7 +174,7 @@ export class Answer {
     const reservation = this.#options.memory.reserve(this.#reply.request.principal, SMALL)
     this.#reservation = reservation
     // Copied, so that an answer that stays open for long does not keep the request in memory.
-    this.#id = own(this.#id)
+    this.#id = detach(this.#id)
     whenOver(this.#reply, () => reservation.end())
     return reservation
   }

@@ -15,7 +15,7 @@ const STAYING: ReadonlySet<string> = new Set([
 const STAYING_LIKE = /^(?:proxy-|x-forwarded-|sec-)/
 
 /** The headers that go on: not those of the connection. The server's own id of the session is added later. */
-export function carriedIn(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+export function forwardedHeadersIn(headers: Record<string, string | string[] | undefined>): Record<string, string> {
   const isOfConnection = ofConnection(headers['connection'])
   const stays = (name: string) => isOfConnection(name) || STAYING.has(name) || STAYING_LIKE.test(name)
   // Node.js sends a header that has several values as several ones.

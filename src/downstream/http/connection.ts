@@ -25,9 +25,9 @@ export class EventConnection {
   constructor(reservation: Reservation, closed: () => void) {
     this.#reservation = reservation
     this.readable = new Readable({
-      read: () => this.#goOn(),
+      read: () => this.#continue(),
       destroy: (error, done) => {
-        this.#goOn()
+        this.#continue()
         reservation.end()
         closed()
         done(error)
@@ -83,7 +83,7 @@ export class EventConnection {
     for (let at = 0; at < bytes.length; at += PIECE) this.readable.push(bytes.subarray(at, at + PIECE))
   }
 
-  #goOn(): void {
+  #continue(): void {
     // The bytes that are being read now still count as waiting, so settle later.
     if (this.#reservation.bytes > 0) setImmediate(() => this.#settle())
     for (const resolve of this.#waiting.splice(0)) resolve()

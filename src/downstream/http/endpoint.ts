@@ -21,7 +21,7 @@ import { looksModern } from '../../protocol/eras.js'
 import { checkHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { methodTraits } from '../../protocol/methods.js'
 import type { Message, Notification, Request } from '../../rpc/message.js'
-import { own } from '../../rpc/source.js'
+import { detach } from '../../rpc/source.js'
 import type { Payload } from '../../rpc/splice.js'
 import { ModernDownstream } from '../modern.js'
 import { Answer } from './answer.js'
@@ -222,20 +222,20 @@ class Endpoint {
   /** Answers a message of a session that the bridge does not know: the server may. */
   async #postInUnknown(id: string, asked: Asked): Promise<void> {
     asked.isUnknown = true
-    await this.#legacy.goOnUnknown(id, asked.request)
+    await this.#legacy.resumeUnknown(id, asked.request)
     return this.#post(asked)
   }
 
   #takeModern(
     message: Message,
     verdict: Extract<Classification, { era: 'modern' }>,
-    { received, params, carried }: RequestHeaders,
+    { received, params, forwarded }: RequestHeaders,
     asked: Asked,
   ): Promise<void> | undefined {
     const { request, reply } = asked
     const { principal, credential, grant, ends } = request
     const { log } = this.#options
-    if (message.kind === 'notification') return this.#notify(message, carried, asked)
+    if (message.kind === 'notification') return this.#notify(message, forwarded, asked)
     if (message.kind !== 'request')
       throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: send only requests and notifications')
     const envelope = 'bare' in verdict ? undefined : verdict.envelope
@@ -243,7 +243,7 @@ class Endpoint {
     // Not if something has been left out of it (`withoutAbsent`), or if a server might take it for another one.
     const { endless } = methodTraits(message.method)
     const isWhole = envelope && !endless && !message.hasLookalikes && (message.params as Payload).edits === undefined
-    const answer = new Answer(reply, endless ? own(message.id) : message.id, this.#options)
+    const answer = new Answer(reply, endless ? detach(message.id) : message.id, this.#options)
     asked.answer = answer
     const { abort } = answer
     const trace = log.telemetry?.tracer && traceHeaders(request)
@@ -263,7 +263,7 @@ class Endpoint {
       bytes: isWhole ? (request.body as Uint8Array) : undefined,
       source: isWhole ? message.source : undefined,
       nameHeader: single(received, 'mcp-name'),
-      carried,
+      forwarded,
     } as const
     const answered = this.#modern.answerRequest(message, envelope, arrived, answer.sendFrame)
     return endless ? untilBegun(answered, answer, asked) : answered
@@ -272,7 +272,7 @@ class Endpoint {
   /** Forwards a notification. Its client gets 202, or what the server answers. */
   #notify(
     message: Notification,
-    carried: RequestHeaders['carried'],
+    forwarded: RequestHeaders['forwarded'],
     { request, reply }: Asked,
   ): Promise<void> | undefined {
     const { principal, credential } = request
@@ -283,7 +283,7 @@ class Endpoint {
       { principal, credential, log },
       {
         body: request.body as Uint8Array,
-        carried,
+        forwarded,
         hear: answer.hear,
         signal: answer.abort,
       },

@@ -33,7 +33,7 @@ export interface RequestHeaders {
   /** `Mcp-Param-*` by lower-cased name. */
   params: ReadonlyMap<string, string>
   /** The headers that go on to a modern server; undefined if there are none. */
-  carried: Record<string, string> | undefined
+  forwarded: Record<string, string> | undefined
 }
 
 /** Checks the number of headers, the HTTP version and the target of any request. Throws a Fault. */
@@ -53,23 +53,23 @@ export function readHeaders({
   rawHeaders,
 }: Pick<FastifyRequest['raw'], 'headers' | 'rawHeaders'>): RequestHeaders {
   let params = NO_PARAMS
-  let carried: Record<string, string> | undefined
+  let forwarded: Record<string, string> | undefined
   let names = 0
   for (const name in headers) {
     names++
     if (name.startsWith(PARAM_PREFIX)) {
       if (params === NO_PARAMS) params = new Map()
       params.set(name, headers[name] as string)
-    } else if (!KNOWN.has(name) && isCarried(name)) carried = { ...carried, [name]: headers[name] as string }
+    } else if (!KNOWN.has(name) && isCarried(name)) forwarded = { ...forwarded, [name]: headers[name] as string }
   }
   // If no header is repeated, Node.js leaves each unchanged.
-  if (2 * names === rawHeaders.length) return { received: headers, params, carried }
+  if (2 * names === rawHeaders.length) return { received: headers, params, forwarded }
   return readRepeated(rawHeaders)
 }
 
 function readRepeated(rawHeaders: readonly string[]): RequestHeaders {
   const received: Record<string, string[]> = {}
-  let carried: Record<string, string> | undefined
+  let forwarded: Record<string, string> | undefined
   let params = NO_PARAMS
   let once = ''
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -89,11 +89,11 @@ function readRepeated(rawHeaders: readonly string[]): RequestHeaders {
       else received[name] = [value]
     }
     if (isCarried(name)) {
-      const before = carried?.[name]
-      carried = { ...carried, [name]: before === undefined ? value : `${before}, ${value}` }
+      const before = forwarded?.[name]
+      forwarded = { ...forwarded, [name]: before === undefined ? value : `${before}, ${value}` }
     }
   }
-  return { received, params, carried }
+  return { received, params, forwarded }
 }
 
 /** What the headers of a request say about its trace; undefined if nothing. */

@@ -22,13 +22,13 @@ import type { Logger } from '../logger.js'
 import { Answer } from './answer.js'
 import { takeOver } from './body.js'
 import { carryBack } from './carried-back.js'
-import { carriedIn } from './carried-headers.js'
+import { forwardedHeadersIn } from './carried-headers.js'
 import { checkTakesEvents } from './content-type.js'
 import type { EventStore } from './event-store.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { readHeaders, traceHeaders } from './headers.js'
 import { type ErrorRendering, explainInBand, notAllowed, sendJson, whenOver } from './replies.js'
-import { carriedOf, HttpSession, ofNoCall } from './session.js'
+import { forwardedOf, HttpSession, ofNoCall } from './session.js'
 import type { SessionStore } from './sessions.js'
 import { Streams } from './streams.js'
 
@@ -87,10 +87,10 @@ export class SessionRequests {
     const { method } = request
     let session = id === undefined ? undefined : sessions.find(id, request.principal)
     if (id !== undefined && !session) {
-      await this.goOnUnknown(id, request)
+      await this.resumeUnknown(id, request)
       session = sessions.find(id, request.principal)
     }
-    if (session && sessions.draining && (method === 'GET' || this.#goesOn(session))) this.#refuseOrLeave(session)
+    if (session && sessions.draining && (method === 'GET' || this.#continues(session))) this.#refuseOrLeave(session)
     if (method === 'GET' && sessions.draining)
       throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     if (method === 'GET') checkTakesEvents(request)
@@ -104,13 +104,13 @@ export class SessionRequests {
   }
 
   /** Whether another replica can continue the session. */
-  #goesOn({ client }: HttpSession): boolean {
+  #continues({ client }: HttpSession): boolean {
     return this.#options.handed !== undefined && client.record !== undefined
   }
 
   /** To be called while the bridge shuts down: throws OwnedByReplica if another replica continues the session, else a Fault. */
   #refuseOrLeave(session: HttpSession): never {
-    if (this.#goesOn(session)) throw new OwnedByReplica(ANOTHER, 'session')
+    if (this.#continues(session)) throw new OwnedByReplica(ANOTHER, 'session')
     if (session.outlives) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
   }
@@ -161,7 +161,7 @@ export class SessionRequests {
     }
     if (requests.length === 0 && errors.length === 0 && sent)
       return this.#hear(at, client, (received) => takeOthers(received).then(() => {}))
-    takeOthers(sent && ({ hear: () => {}, signal: new HangUp(), ...carriedOf(at.request) } as Heard)).catch(() => {})
+    takeOthers(sent && ({ hear: () => {}, signal: new HangUp(), ...forwardedOf(at.request) } as Heard)).catch(() => {})
     return session.answerAll(batch, at.reply, sent)
   }
 
@@ -183,8 +183,8 @@ export class SessionRequests {
     take: (received: Heard) => Promise<void> | undefined,
   ): Promise<void> | undefined {
     const answer = new Answer(reply, undefined, this.#options)
-    const heard = { hear: answer.hear, signal: answer.abort, carried: undefined }
-    const answering = take({ ...heard, ...(client.carries && carriedOf(request)) })
+    const heard = { hear: answer.hear, signal: answer.abort, forwarded: undefined }
+    const answering = take({ ...heard, ...(client.carries && forwardedOf(request)) })
     if (answering) return answering.then(answer.end, (error: unknown) => answer.breakOff(ofNoCall(error)))
     answer.end()
     return undefined
@@ -226,7 +226,7 @@ export class SessionRequests {
    * Goes on with a session that the server may know, from before the bridge was started again. Not with authentication: then
    * nobody knows whose it is.
    */
-  goOnUnknown(id: string, request: FastifyRequest): Promise<void> {
+  resumeUnknown(id: string, request: FastifyRequest): Promise<void> {
     const { principal } = request
     const { sessions, speaks } = this.#options
     if (!NAMELESS.includes(principal) || sessions.draining || speaks?.() !== 'legacy') return Promise.resolve()
@@ -254,7 +254,7 @@ export class SessionRequests {
     const streams = new Streams(principal, this.#options.events)
     const session = log.telemetry?.recorder && crypto.randomUUID()
     const options = { ...this.#openOptions(request, streams), session }
-    const tunnel = await this.#goOn(record, options)
+    const tunnel = await this.#resume(record, options)
     if (!tunnel && from === BEFORE) return
     const { revision, clientInfo, capabilities, reportsRoots } = record
     const opening = { clientInfo, capabilities, reportsRoots }
@@ -266,11 +266,14 @@ export class SessionRequests {
   }
 
   /** Goes on with a session of the server itself. Undefined if it is none, or if the server is reached in another way now. */
-  async #goOn({ direct, capabilities }: SessionRecord, { upstream, sender }: OpenOptions): Promise<Tunnel | undefined> {
+  async #resume(
+    { direct, capabilities }: SessionRecord,
+    { upstream, sender }: OpenOptions,
+  ): Promise<Tunnel | undefined> {
     if (!direct) return undefined
     const from = { ...sender, caller: { revision: '', capabilities: '{}' } }
     const route = await upstream.legacyRoute(from, direct.address)
-    return route === 'translate' ? undefined : route.goOn?.(direct, from, capabilities)
+    return route === 'translate' ? undefined : route.resume?.(direct, from, capabilities)
   }
 
   #openOptions(request: FastifyRequest, streams: Streams): OpenOptions {
@@ -285,7 +288,7 @@ export class SessionRequests {
       memory,
       settings,
       trace: traceHeaders(request),
-      carried: carriedIn(request.headers),
+      forwarded: forwardedHeadersIn(request.headers),
       headers: log.telemetry?.recorder && request.headers,
     }
   }

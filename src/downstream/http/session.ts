@@ -15,7 +15,7 @@ import type { ClientSession } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
 import type { AnswerOptions } from './answer.js'
 import { carryBack } from './carried-back.js'
-import { carriedIn } from './carried-headers.js'
+import { forwardedHeadersIn } from './carried-headers.js'
 import { traceHeaders } from './headers.js'
 import { explainInBand, reserveAnswer, sendEvents, sendJson, whenOver } from './replies.js'
 import type { KeptSession } from './sessions.js'
@@ -126,7 +126,7 @@ export class HttpSession implements KeptSession {
       headers,
       grant,
       ends,
-      ...(leaves && { leaves, ...carriedOf(reply.request) }),
+      ...(leaves && { leaves, ...forwardedOf(reply.request) }),
     })
   }
 
@@ -152,7 +152,7 @@ export class HttpSession implements KeptSession {
       ends,
       grant: grant && { ...grant, inBand: true },
       batch,
-      ...(this.client.carries && carriedOf(reply.request)),
+      ...(this.client.carries && forwardedOf(reply.request)),
     }
     const answer = (request: Request) =>
       this.client.answerClient(
@@ -208,7 +208,7 @@ export class HttpSession implements KeptSession {
     if (!stream) throw tooManyStreams()
     const signal = leaving(reply)
     try {
-      await listen(stream, { ...carriedOf(reply.request), lastEventId, signal })
+      await listen(stream, { ...forwardedOf(reply.request), lastEventId, signal })
     } catch (error) {
       this.#streams.dropStandalone(stream)
       if (signal.aborted) return void reply.hijack()
@@ -274,6 +274,6 @@ function tooManyStreams(): Fault {
 }
 
 /** What goes on to the server beside a message of a session whose client has its own there. */
-export function carriedOf({ headers, credential }: FastifyRequest): Pick<ReceivedOneWay, 'carried' | 'credential'> {
-  return { carried: carriedIn(headers), credential }
+export function forwardedOf({ headers, credential }: FastifyRequest): Pick<ReceivedOneWay, 'forwarded' | 'credential'> {
+  return { forwarded: forwardedHeadersIn(headers), credential }
 }

@@ -167,7 +167,7 @@ export class Conversation {
       await this.#openWith(request, about)
     } finally {
       this.#opening = false
-      for (const goOn of this.#waiting.splice(0)) goOn()
+      for (const resume of this.#waiting.splice(0)) resume()
     }
   }
 

@@ -6,17 +6,17 @@
 import { Fault } from '../../fault/fault.js'
 import { MAX_NAME } from '../../limits/constants.js'
 import type { Reservation } from '../../limits/memory.js'
-import type { Tell, Told } from '../../protocol/call.js'
+import type { Notify, ServerNotification } from '../../protocol/call.js'
 import { RELATED_TASK } from '../../protocol/meta.js'
 import type { TaskStatus } from '../../protocol/tasks.js'
-import { own, type Wire } from '../../rpc/source.js'
+import { detach, type Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, raw, sizeOf, value, write } from '../../rpc/splice.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import type { CallContext, TranslatedOutcome } from './translated-call.js'
 
 /** What the call of a task gets: `about` is the `_meta` of its requests to the client, which `send` sends. */
 interface RunTask extends Required<Pick<CallContext, 'send' | 'about'>> {
-  tell: Tell
+  notify: Notify
   controller: HangUp
 }
 
@@ -158,15 +158,15 @@ export class EmulatedTasks {
   }
 
   async #follow(task: Task, run: Run): Promise<void> {
-    const tell = ({ method, params }: Told) => {
+    const notify = ({ method, params }: ServerNotification) => {
       const message = method === 'notifications/progress' ? value(params, 'message') : undefined
-      if (typeof message === 'string') task.statusMessage = own(message.slice(0, MAX_NAME))
+      if (typeof message === 'string') task.statusMessage = detach(message.slice(0, MAX_NAME))
       if (task.status !== 'cancelled') update(task, 'working')
       return undefined
     }
     const send = (text: Wire) => this.#ask(task, text)
     try {
-      const outcome = await run({ about: relatedTo(task.id), controller: task.controller, tell, send })
+      const outcome = await run({ about: relatedTo(task.id), controller: task.controller, notify, send })
       // The result is stored until the task expires, because the client may fetch it at any time.
       const bytes = outcome.kind === 'result' ? sizeOf(outcome.result) : (outcome.error.data?.length ?? 0)
       if (task.reservation.resize(bytes))

@@ -2,7 +2,7 @@
 
 import { cancelledId } from '../../protocol/cancelled.js'
 import { type Id, idKey, type Params } from '../../rpc/message.js'
-import { own } from '../../rpc/source.js'
+import { detach } from '../../rpc/source.js'
 import { stringUnder } from '../../rpc/splice.js'
 import { HangUp } from '../../time/hang-up.js'
 
@@ -39,7 +39,7 @@ export class InFlight {
   enterRequest(id: Id, call?: number): RunningRequest {
     const controller = new RunningRequest(call)
     // Copied, because V8 may keep a deleted key for long (see `OpenSet`), and with it the message that it is a part of.
-    const key = own(idKey(id))
+    const key = detach(idKey(id))
     const others = this.#controllers.get(key)
     this.#controllers.set(key, others ? [...listOf(others), controller] : controller)
     this.#open++

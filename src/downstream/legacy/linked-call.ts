@@ -4,7 +4,16 @@
  */
 
 import type { SessionRecorder } from '../../ports/recorder.js'
-import type { Call, Caller, Final, Link, ReceivedHead, SentBatch, Tell, Told } from '../../protocol/call.js'
+import type {
+  Call,
+  Caller,
+  Final,
+  Link,
+  Notify,
+  ReceivedHead,
+  SentBatch,
+  ServerNotification,
+} from '../../protocol/call.js'
 import { metaOf } from '../../protocol/classify.js'
 import type { Encoded, MessageOrigin } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
@@ -76,11 +85,11 @@ export class LinkedCall implements Link {
     // Policies read lists of the server, which are not what the client waits for.
     const isOwn = call.log === this.#record
     return new Promise((resolve, reject) => {
-      const say: SayTunnelled = ({ text, origin, answer, told, dropped, event }) => {
-        if (told && typeof event !== 'number') {
-          const passed: Told = { kind: 'notification', ...told }
-          passed.received = { era: 'legacy', text, ...(origin && { origin }), event, told: passed }
-          return isOwn ? call.tell(passed) : this.tell(passed)
+      const say: SayTunnelled = ({ text, origin, answer, notification, dropped, event }) => {
+        if (notification && typeof event !== 'number') {
+          const passed: ServerNotification = { kind: 'notification', ...notification }
+          passed.received = { era: 'legacy', text, ...(origin && { origin }), event, notification: passed }
+          return isOwn ? call.notify(passed) : this.notify(passed)
         }
         if (!answer) return this.#pass(text, origin, event)
         if (dropped && isOwn) this.#record.note({ dropped })
@@ -94,10 +103,16 @@ export class LinkedCall implements Link {
           this.isSent = sent
         })
       }
-      const { carried, credential } = call
+      const { forwarded, credential } = call
       const about = isOwn
-        ? { carried, credential, call: this.#record.recorder?.number, batch: this.#batch, leaves: this.#leaves }
-        : { carried, credential, ofBridge: true }
+        ? {
+            forwarded,
+            credential,
+            call: this.#record.recorder?.number,
+            batch: this.#batch,
+            leaves: this.#leaves,
+          }
+        : { forwarded, credential, ofBridge: true }
       this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, about).catch((error: unknown) => {
         this.isSettled ||= isOwn
         reject(error)
@@ -106,9 +121,9 @@ export class LinkedCall implements Link {
   }
 
   /** Sends the client a notification of the server. */
-  readonly tell: Tell = (told) => {
+  readonly notify: Notify = (told) => {
     const { received } = told
-    const isPassed = received?.era === 'legacy' && received.told === told
+    const isPassed = received?.era === 'legacy' && received.notification === told
     const text = isPassed ? received.text : notification(told.method, told.params)
     return this.#pass(text, isPassed ? received.origin : told.params, isPassed ? received.event : undefined)
   }

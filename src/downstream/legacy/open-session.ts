@@ -1,7 +1,7 @@
 /** Opens the session of a legacy client: through a tunnel to a legacy server, or translated by the bridge. */
 
 import { Fault } from '../../fault/fault.js'
-import { type Caller, type Final, type Sender, unheard, unlogged } from '../../protocol/call.js'
+import { type Caller, type Final, ignoreNotifications, type Sender, unlogged } from '../../protocol/call.js'
 import type { Encoded } from '../../protocol/encoded.js'
 import { decodeInitialize } from '../../protocol/legacy-client.js'
 import type { AnsweredInitialize, LegacyRoute, Tunnel } from '../../protocol/upstream.js'
@@ -33,7 +33,7 @@ export async function openSession(
     if (known instanceof Fault) throw known
     const route = known ?? (await upstream.legacyRoute(sender))
     // Over Streamable HTTP a lost session needs no reopening: the client gets 404 and opens another session itself.
-    const connecting = { reopens: transport !== 'http', call: record.recorder?.number, carried: options.carried }
+    const connecting = { reopens: transport !== 'http', call: record.recorder?.number, forwarded: options.forwarded }
     const tunnel = route === 'translate' ? undefined : await connect(route, request, sender, connecting, record)
     if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
     const { revision } = tunnel
@@ -71,9 +71,9 @@ async function connect(
 ): Promise<Tunnel | undefined> {
   const { trace: { traceparent, tracestate } = {}, over } = record.handedOver()
   const inSpan = { ...(traceparent && { traceparent }), ...(tracestate !== undefined && { tracestate }) }
-  const carried = connecting.carried && { ...connecting.carried, ...inSpan }
+  const forwarded = connecting.forwarded && { ...connecting.forwarded, ...inSpan }
   try {
-    const tunnel = await route.connect(request, sender, { ...connecting, carried })
+    const tunnel = await route.connect(request, sender, { ...connecting, forwarded })
     over({ kind: 'result', result: EMPTY })
     return tunnel
   } catch (error) {
@@ -106,7 +106,7 @@ async function asOffered(
       ...sender,
       inBand: true,
       link: { ask: async () => said },
-      tell: unheard,
+      notify: ignoreNotifications,
       signal: controller,
       abort: (reason) => controller.abort(reason),
       log: unlogged,

@@ -219,7 +219,7 @@ type QuestionRecorder = Pick<CallRecorder, 'sent' | 'received'> & { readonly num
 export interface ClientAsking {
   /** Records the messages between the call and its client, for the inspector. */
   record: { readonly recorder?: QuestionRecorder | undefined }
-  /** Sends a question to the client, or its withdrawal. Applies backpressure like a `Tell`. */
+  /** Sends a question to the client, or its withdrawal. Applies backpressure like a `Notify`. */
   send(text: Wire, about?: DeliveryKind): Promise<void> | undefined
   /** `_meta` of the requests. */
   about?: Json | undefined

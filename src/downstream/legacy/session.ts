@@ -96,7 +96,7 @@ export interface AboutRequest {
   /** All headers, for the inspector. */
   headers?: RecordedHeaders
   /** The headers that go on to the server, and the credential for it, in a session of the server itself over HTTP. */
-  carried?: Readonly<Record<string, string>> | undefined
+  forwarded?: Readonly<Record<string, string>> | undefined
   credential?: CallersHeaders | undefined
   /** The batch that it goes on in. */
   batch?: SentBatch | undefined
@@ -133,7 +133,7 @@ export interface OpenOptions {
   /** The trace context in the headers of `initialize`. */
   trace?: ReceivedTrace | undefined
   /** The headers of `initialize` that go on to a server over HTTP. */
-  carried?: Readonly<Record<string, string>> | undefined
+  forwarded?: Readonly<Record<string, string>> | undefined
   /** All headers of `initialize`, for the inspector. */
   headers?: RecordedHeaders
   /** Identifies the session for the inspector. */

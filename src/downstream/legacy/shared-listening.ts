@@ -3,7 +3,7 @@
  * principal, credential, client, capabilities and filter. Otherwise each idle session would cost a connection to the server.
  */
 
-import { ANONYMOUS, type Call, type Final, type Handler, type Told } from '../../protocol/call.js'
+import { ANONYMOUS, type Call, type Final, type Handler, type ServerNotification } from '../../protocol/call.js'
 import { ACKNOWLEDGED } from '../../protocol/subscriptions.js'
 import { write } from '../../rpc/splice.js'
 import { HangUp } from '../../time/hang-up.js'
@@ -27,7 +27,7 @@ export class SharedListening {
   /**
    * Joins an open subscription, or opens one. A call that joins gets the acknowledgement at once. Resolves when the
    * subscription ends; rejects with the reason of the call's signal when that aborts. Ignores the backpressure of
-   * `call.tell`, so that no call delays the others.
+   * `call.notify`, so that no call delays the others.
    */
   readonly listen: Handler = (call) => {
     if (call.signal.aborted) return Promise.reject(call.signal.reason as Error)
@@ -60,7 +60,7 @@ class Subscription {
   readonly #parts = new Map<Call, Part>()
   readonly #hangUp = new HangUp()
   readonly #ended: () => void
-  #acknowledged: Told | undefined
+  #acknowledged: ServerNotification | undefined
 
   /** `ended` is called when no more calls can join. */
   constructor(ended: () => void) {
@@ -71,28 +71,28 @@ class Subscription {
     return new Promise((resolve, reject) => {
       this.#parts.set(call, { resolve, reject })
       call.signal.addEventListener('abort', () => this.#leave(call, call.signal.reason))
-      if (this.#acknowledged) this.#tell(call, this.#acknowledged)
+      if (this.#acknowledged) this.#notify(call, this.#acknowledged)
     })
   }
 
   /** Sends the subscription of the first call, with a signal of its own. */
   begin({ method, params, meta, progress, caller, principal, credential, log }: Call, handle: Handler): void {
-    const tell = (told: Told) => {
-      if (told.method === ACKNOWLEDGED) this.#acknowledged = told
-      for (const call of [...this.#parts.keys()]) this.#tell(call, told)
+    const notify = (notification: ServerNotification) => {
+      if (notification.method === ACKNOWLEDGED) this.#acknowledged = notification
+      for (const call of [...this.#parts.keys()]) this.#notify(call, notification)
       return undefined
     }
     const signal = this.#hangUp
     const abort = (reason?: unknown) => signal.abort(reason)
-    handle({ method, params, meta, progress, caller, principal, credential, log, tell, signal, abort }).then(
+    handle({ method, params, meta, progress, caller, principal, credential, log, notify, signal, abort }).then(
       (last) => this.#settle(({ resolve }) => resolve(last)),
       (error: unknown) => this.#settle(({ reject }) => reject(error)),
     )
   }
 
-  #tell(call: Call, told: Told): void {
+  #notify(call: Call, notification: ServerNotification): void {
     try {
-      call.tell(told)?.catch(() => {})
+      call.notify(notification)?.catch(() => {})
     } catch (error) {
       this.#leave(call, error)
     }

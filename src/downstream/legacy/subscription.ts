@@ -7,7 +7,7 @@ import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
 import { isRefusedForGood, Resubscriber } from '../../listening/resubscriber.js'
 import type { Log } from '../../log/events.js'
-import type { Final, Tell } from '../../protocol/call.js'
+import type { Final, Notify } from '../../protocol/call.js'
 import {
   CHANGING_LISTS,
   type ChangingList,
@@ -27,7 +27,7 @@ export interface ChangesOptions {
   /** Capabilities of the server, as sent to the client. */
   offered: Payload
   /** Sends a `subscriptions/listen`. */
-  listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final>
+  listen(params: Payload, controller: HangUp, notify: Notify): Promise<Final>
   /** For the subscribed URIs. */
   reservation: Reservation
   /** Sends a notification to the client. */

@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../fault/fault.js'
-import { type Answers, type Call, type Final, type Handler, unheard } from '../../protocol/call.js'
+import { type Answers, type Call, type Final, type Handler, ignoreNotifications } from '../../protocol/call.js'
 import { isTerminal, statusOf } from '../../protocol/tasks.js'
 import {
   EMPTY,
@@ -12,7 +12,7 @@ import {
   has,
   type Json,
   keys,
-  OWN,
+  NO_ORIGIN,
   objectIn,
   type Payload,
   parseObject,
@@ -27,7 +27,7 @@ import { pause } from '../../time/pause.js'
 export interface TaskClient {
   /** Asks the client for the input that the server requests. */
   ask(input: Payload): Promise<Answers>
-  /** Takes a new status message. Applies backpressure like a `Tell`. */
+  /** Takes a new status message. Applies backpressure like a `Notify`. */
   say(message: Json): Promise<void> | undefined
 }
 
@@ -50,12 +50,12 @@ export async function drive(handle: Handler, call: Call, created: Payload, clien
     return {
       ...call,
       method,
-      params: edit(OWN, { taskId, ...more }),
+      params: edit(NO_ORIGIN, { taskId, ...more }),
       meta: EMPTY,
       progress: false,
       answers: undefined,
-      goesOn: true,
-      tell: unheard,
+      continues: true,
+      notify: ignoreNotifications,
     }
   }
   const answered = new Set<string>()

@@ -8,7 +8,7 @@ import type { Answers, Call, Caller, Final } from '../../protocol/call.js'
 import { Unanswered } from '../../protocol/input.js'
 import { CALL_TOOL, methodTraits } from '../../protocol/methods.js'
 import { knowsTasks, withTasks } from '../../protocol/tasks.js'
-import { edit, OWN, type Payload, parseObject } from '../../rpc/splice.js'
+import { edit, NO_ORIGIN, type Payload, parseObject } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import type { ClientAsking, Questions } from './questions.js'
 import { Rounds } from './rounds.js'
@@ -34,7 +34,7 @@ type Running = CallContext & ClientAsking
  * Continues a call after a first reply that does not end it: asks the client for the requested input and repeats the call,
  * or waits for the server's task. Rejects with a Fault.
  */
-export async function goOn(call: Call, first: Final, context: CallContext): Promise<TranslatedOutcome> {
+export async function continueCall(call: Call, first: Final, context: CallContext): Promise<TranslatedOutcome> {
   const reservation = context.memory.reserve(call.principal, SMALL)
   // While the client is asked, and between two requests, nothing of the call is at the server: only this ends it at shutdown.
   const leave = context.settings.begin(call.abort)
@@ -70,7 +70,7 @@ async function untilAnswered(call: Call, first: Final, context: Running): Promis
     } else {
       return reply
     }
-    attempt = { ...call, answers, goesOn: true, caller: { ...context.caller(), capabilities } }
+    attempt = { ...call, answers, continues: true, caller: { ...context.caller(), capabilities } }
   }
 }
 
@@ -80,8 +80,8 @@ async function waitForTask(call: Call, created: Payload, context: Running): Prom
   const last = await drive(context.upstream.handle, call, created, {
     ask: (input) => context.questions.ask(input, call.signal, context),
     say: (message) => {
-      const params = edit(OWN, { progress: String(++progress), message })
-      return call.progress ? call.tell({ kind: 'notification', method: 'notifications/progress', params }) : undefined
+      const params = edit(NO_ORIGIN, { progress: String(++progress), message })
+      return call.progress ? call.notify({ kind: 'notification', method: 'notifications/progress', params }) : undefined
     },
   })
   if (last.kind !== 'input') return last

@@ -5,7 +5,15 @@
 
 import { Fault } from '../../fault/fault.js'
 import { type Reservation, SMALL } from '../../limits/memory.js'
-import { type Call, type Caller, type Final, type Grant, type Notice, type Tell, unheard } from '../../protocol/call.js'
+import {
+  type Call,
+  type Caller,
+  type Final,
+  type Grant,
+  ignoreNotifications,
+  type Notice,
+  type Notify,
+} from '../../protocol/call.js'
 import { type Downlevel, downlevelNotification } from '../../protocol/downlevel/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../../protocol/eras.js'
 import {
@@ -35,13 +43,13 @@ import {
   type Response,
   result,
 } from '../../rpc/message.js'
-import { own } from '../../rpc/source.js'
+import { detach } from '../../rpc/source.js'
 import {
   EMPTY,
   edit,
   type Json,
   keys,
-  OWN,
+  NO_ORIGIN,
   objectIn,
   type Payload,
   parseObject,
@@ -64,7 +72,7 @@ import { Questions } from './questions.js'
 import type { AboutRequest, ClientSession, Opened, OpenOptions, SessionPlace, SessionRecord } from './session.js'
 import { SessionChanges } from './subscription.js'
 import { wantsTasks } from './task-driver.js'
-import { type CallContext, goOn, type TranslatedOutcome } from './translated-call.js'
+import { type CallContext, continueCall, type TranslatedOutcome } from './translated-call.js'
 import { withUndeclaredLists } from './undeclared-lists.js'
 
 /** Removes `task` from the params of a tool call: only peers of 2025-11-25 negotiate it. */
@@ -148,7 +156,7 @@ export class TranslatedSession implements ClientSession {
     const opening = decodeInitialize(request)
     const caller = callerOf(opening)
     const controller = new HangUp()
-    const call = callFrom('server/discover', OWN, EMPTY, { caller, controller, record, options })
+    const call = callFrom('server/discover', NO_ORIGIN, EMPTY, { caller, controller, record, options })
     record.note({ clientRevision: opening.revision })
     const discovered = await options.upstream.handle(call)
     if (discovered.kind === 'error') {
@@ -164,7 +172,7 @@ export class TranslatedSession implements ClientSession {
       options.upstream.handle(callFrom(method, EMPTY, EMPTY, { caller, controller, record, options })),
     )
     const { answer, offered } = initializeResult(complete, to, options.settings.serverInfo)
-    const kept = own(write(offered))
+    const kept = detach(write(offered))
     const reservation = reserve(opening, kept, options)
     const session = new TranslatedSession(opening, to, parseObject(kept), reservation, options)
     const text = result(request.id, answer)
@@ -242,7 +250,9 @@ export class TranslatedSession implements ClientSession {
         else {
           const call = this.#callOf(request, decoded, controller, record, send, grant)
           const reply = await this.#options.upstream.handle(call)
-          const outcome = isOutcome(reply) ? reply : await this.#goOn(call, reply, record, (text) => send({ text }))
+          const outcome = isOutcome(reply)
+            ? reply
+            : await this.#continueCall(call, reply, record, (text) => send({ text }))
           const { text, origin } = encodeReply(outcome, id, call, decoded.progressToken, this.#to)
           record.ended(outcome, text, origin)
           last = { text, last: { status: 200 } }
@@ -366,22 +376,23 @@ export class TranslatedSession implements ClientSession {
     grant: Grant | undefined,
   ): Call {
     let increasing: ReturnType<typeof onlyIncreasing> | undefined
-    const tell: Tell = (told) => {
+    const notify: Notify = (notification) => {
       increasing ??= onlyIncreasing()
-      if (controller.isAnswered || !CALL_NOTIFICATIONS.has(told.method) || !increasing(told)) return undefined
-      const { text, origin } = encodeReply(told, id, call, progressToken, this.#to)
+      if (controller.isAnswered || !CALL_NOTIFICATIONS.has(notification.method) || !increasing(notification))
+        return undefined
+      const { text, origin } = encodeReply(notification, id, call, progressToken, this.#to)
       record.recorder?.sent(text, origin)
       return send({ text })
     }
     const progress = progressToken !== undefined
     const client = this.#client
-    const parts = { caller: this.#caller, controller, record, options: this.#options, progress, tell, grant, client }
+    const parts = { caller: this.#caller, controller, record, options: this.#options, progress, notify, grant, client }
     const call = callFrom(method, method === CALL_TOOL ? edit(params, NO_TASK) : params, meta, parts)
     return call
   }
 
   /** Continues a call whose first reply does not end it. */
-  #goOn(
+  #continueCall(
     call: Call,
     first: Final,
     record: CallLogEntry,
@@ -389,20 +400,20 @@ export class TranslatedSession implements ClientSession {
     about?: Json,
   ): Promise<TranslatedOutcome> {
     const caller = () => this.#caller
-    return goOn(call, first, { ...this.#options, questions: this.#questions, send, caller, about, record })
+    return continueCall(call, first, { ...this.#options, questions: this.#questions, send, caller, about, record })
   }
 
   /** Starts a call as an emulated task. */
   #startTask({ params, meta }: DecodedSessionRequest, record: CallLogEntry, grant: Grant | undefined): Json {
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = edit(params, NO_TASK)
-    return this.#tasks.start(bare, value(task, 'ttl'), async ({ about, controller, tell, send }) => {
+    return this.#tasks.start(bare, value(task, 'ttl'), async ({ about, controller, notify, send }) => {
       const client = this.#client
       const own = { caller: this.#caller, controller, record, options: this.#options, client }
-      const parts = { ...own, progress: true, tell, grant }
+      const parts = { ...own, progress: true, notify, grant }
       const call = callFrom(CALL_TOOL, bare, meta, parts)
       const reply = await this.#options.upstream.handle(call)
-      return isOutcome(reply) ? reply : this.#goOn(call, reply, record, send, about)
+      return isOutcome(reply) ? reply : this.#continueCall(call, reply, record, send, about)
     })
   }
 
@@ -443,13 +454,13 @@ export class TranslatedSession implements ClientSession {
     if (this.#ready && this.#listened) this.#changes.start()
   }
 
-  #listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final> {
+  #listen(params: Payload, controller: HangUp, notify: Notify): Promise<Final> {
     const { log, transport, upstream, settings } = this.#options
     const { listen = upstream.handle } = settings
     const fields = { clientEra: 'legacy', clientTransport: transport, method: LISTEN } as const
     const record = new CallLogEntry(log, fields)
     const caller = { ...this.#caller, logLevel: undefined }
-    return listen(callFrom(LISTEN, params, EMPTY, { caller, controller, record, options: this.#options, tell }))
+    return listen(callFrom(LISTEN, params, EMPTY, { caller, controller, record, options: this.#options, notify }))
   }
 
   #deliver(method: string, params: Payload): void {
@@ -479,7 +490,7 @@ function reserve(
   return reservation
 }
 
-/** Whether a reply ends its call, as almost every reply does. The others go through `goOn`. */
+/** Whether a reply ends its call, as almost every reply does. The others go through `continueCall`. */
 function isOutcome(reply: Final): reply is TranslatedOutcome {
   return reply.kind === 'error' ? !wantsTasks(reply) : reply.kind === 'result' && reply.type !== 'task'
 }
@@ -512,7 +523,7 @@ interface CallParts {
   record: CallLogEntry
   options: OpenOptions
   progress?: boolean
-  tell?: Tell
+  notify?: Notify
   grant?: Grant | undefined
   client?: AskedSession
 }
@@ -527,7 +538,7 @@ function callFrom(
     record,
     options: { sender },
     progress = false,
-    tell = unheard,
+    notify = ignoreNotifications,
     grant = sender.grant,
     client,
   }: CallParts,
@@ -544,7 +555,7 @@ function callFrom(
     inBand: true,
     client,
     patient: sender.patient,
-    tell,
+    notify,
     signal: controller,
     abort: (reason) => controller.abort(reason),
     log: record,

@@ -28,11 +28,11 @@ import { TranslatedSession } from './translated-session.js'
 /** Milliseconds in which a server over HTTP ends a call itself that its client has cancelled, with an answer or without. */
 const END_WITHIN = 1_000
 
-type Said = Pick<SessionRecord, 'clientInfo' | 'capabilities' | 'reportsRoots'>
+type ClientDeclaration = Pick<SessionRecord, 'clientInfo' | 'capabilities' | 'reportsRoots'>
 
 export interface TunnelSessionOptions extends OpenOptions {
   /** What the client has said in `initialize`; undefined if that cannot be read. */
-  opening: Said | undefined
+  opening: ClientDeclaration | undefined
   serverTransport: Exclude<LegacyRoute, 'translate'>['transport']
 }
 
@@ -171,7 +171,7 @@ export class TunnelSession implements ClientSession {
     link: LinkedCall,
     controller: HangUp,
     record: CallLogEntry,
-    { trace, grant, carried, credential: own }: AboutRequest,
+    { trace, grant, forwarded, credential: own }: AboutRequest,
   ): Call {
     const { principal, credential, grant: ofSession, patient } = this.#options.sender
     const { id, method } = request
@@ -179,18 +179,18 @@ export class TunnelSession implements ClientSession {
     return {
       method,
       params,
-      meta: trace && !carried ? withReceived(meta, trace) : meta,
+      meta: trace && !forwarded ? withReceived(meta, trace) : meta,
       progress: true,
       caller: link.asked.caller,
       principal,
       credential: own ?? credential,
-      carried,
+      forwarded,
       grant: grant ?? ofSession,
       patient,
       inBand: true,
       received: { era: 'legacy', id, progressToken: undefined, decoded: link.asked },
       link,
-      tell: link.tell,
+      notify: link.notify,
       signal: controller,
       abort: (reason) => controller.abort(reason),
       log: record,
@@ -277,7 +277,7 @@ export class TunnelSession implements ClientSession {
 }
 
 /** The client, by its `initialize`. The server has accepted it, whatever it says. */
-export function callerOf(opening: Said | undefined): Caller {
+export function callerOf(opening: ClientDeclaration | undefined): Caller {
   const { clientInfo, capabilities = '{}' as Json, reportsRoots } = opening ?? {}
   return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }
 }

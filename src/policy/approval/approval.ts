@@ -171,7 +171,7 @@ export function approval(options: ApprovalOptions): Policy {
     } catch (error) {
       // It has not reached the server: it comes again after a sign-in, or in the replica that owns it.
       const isUnsent = isOfSignIn(error) || error instanceof OwnedByReplica
-      if (isUnsent) await passes.giveBack(approved, within(), isSomebody(call) && isOfSignIn(error) ? undefined : pass)
+      if (isUnsent) await passes.release(approved, within(), isSomebody(call) && isOfSignIn(error) ? undefined : pass)
       throw error
     }
     if (last.kind !== 'input') return last

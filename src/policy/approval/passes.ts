@@ -3,7 +3,7 @@
  * was approved and has not run, and tools that a person has allowed for a while. What is forgotten is asked again.
  */
 
-import { Carrier } from '../../crypto/carrier.js'
+import { TextSealer } from '../../crypto/carrier.js'
 import { digest } from '../../crypto/digest.js'
 import { randomId, type SealKey } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
@@ -42,12 +42,12 @@ export interface PassesOptions {
 
 export class Passes {
   readonly #server: string
-  readonly #carrier: Carrier
+  readonly #sealer: TextSealer
   readonly #owners: KeptOwners
 
   constructor({ server, keys, owners }: PassesOptions) {
     this.#server = server
-    this.#carrier = new Carrier(keys, 'approval')
+    this.#sealer = new TextSealer(keys, 'approval')
     this.#owners = owners
   }
 
@@ -65,7 +65,7 @@ export class Passes {
 
   /** The name of a question at the page, which nobody can guess. */
   nameAtPage({ principal, tool, digest: d }: Approved): string {
-    return this.#carrier.hash(JSON.stringify([this.#server, principal, tool, d]))
+    return this.#sealer.hash(JSON.stringify([this.#server, principal, tool, d]))
   }
 
   #sealed({ of, id }: Pick<Pass, 'of' | 'id'>, approved: Approved, until: number, state: Json | undefined): Json {
@@ -75,11 +75,11 @@ export class Passes {
       x: id,
       s: this.#server,
       n: digest(tool),
-      p: this.#carrier.hash(principal),
+      p: this.#sealer.hash(principal),
       d,
       e: until,
     }
-    return this.#carrier.carry(fields, state)
+    return this.#sealer.seal(fields, state)
   }
 
   /**
@@ -87,10 +87,10 @@ export class Passes {
    * is of another principal.
    */
   read(state: Json, approved: Approved, call: Call): Pass | undefined {
-    const carried = this.#carrier.open(state)
+    const carried = this.#sealer.open(state)
     if (!carried) return undefined
     const { k, x, s, n, p, d, e } = carried.fields
-    if (!this.#carrier.standsFor(p, approved.principal)) {
+    if (!this.#sealer.standsFor(p, approved.principal)) {
       call.foreign?.('foreignState')
       throw new Fault('invalidState', 'requestState belongs to another call')
     }
@@ -104,7 +104,7 @@ export class Passes {
   }
 
   /** Gives back the approval of a call that has not reached the server: to its state, or else to the next equal call. */
-  giveBack(approved: Approved, milliseconds: number, pass: Pick<Pass, 'of' | 'id'> | undefined): Promise<void> {
+  release(approved: Approved, milliseconds: number, pass: Pick<Pass, 'of' | 'id'> | undefined): Promise<void> {
     const name = pass ? `${pass.of} ${pass.id}` : nameOf('kept', this.#server, approved)
     return this.#put(name, approved.principal, milliseconds)
   }

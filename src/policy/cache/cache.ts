@@ -7,13 +7,13 @@
 
 import { digest } from '../../crypto/digest.js'
 import type { BridgeEvent, Observe } from '../../ports/events.js'
-import type { CacheHint, Call, Final, Handler, Policy, Sender, Told } from '../../protocol/call.js'
+import type { CacheHint, Call, Final, Handler, Policy, Sender, ServerNotification } from '../../protocol/call.js'
 import { LISTEN, methodTraits } from '../../protocol/methods.js'
 import { isAbout, UPDATED } from '../../protocol/subscriptions.js'
 import { TRACE_HEADERS } from '../../protocol/trace.js'
 import { canonical } from '../../rpc/canonical.js'
 import { memoize, Recent } from '../../rpc/memoize.js'
-import { own } from '../../rpc/source.js'
+import { detach } from '../../rpc/source.js'
 import { type Json, keys, stringUnder, write } from '../../rpc/splice.js'
 import { Listening } from './listening.js'
 import { type CachedResult, copyOf, type ResultKey, type Results } from './results.js'
@@ -34,7 +34,7 @@ export interface CacheOptions {
 }
 
 /** A notification of a change. */
-type Notice = Pick<Told, 'method' | 'params'>
+type Notice = Pick<ServerNotification, 'method' | 'params'>
 
 /** A call in flight whose result may be cached. */
 interface Fetching extends ResultKey {
@@ -121,11 +121,11 @@ export class Cache {
 
   /** The call of a subscription whose notifications also invalidate results. */
   #watched(call: Call): Call {
-    const tell = (told: Told) => {
-      this.drop(told)
-      return call.tell(told)
+    const notify = (notification: ServerNotification) => {
+      this.drop(notification)
+      return call.notify(notification)
     }
-    return { ...call, tell }
+    return { ...call, notify }
   }
 
   async #answer(call: Call, params: Json, next: Handler): Promise<Final> {
@@ -214,7 +214,7 @@ export class Cache {
     const known = this.#listening.get(scope)
     if (known || this.#listening.size >= this.#options.subscriptions) return known
     const { revision, clientInfo, capabilities, reportsRoots } = caller
-    const asked = { revision, clientInfo: own(clientInfo), capabilities: own(capabilities), reportsRoots }
+    const asked = { revision, clientInfo: detach(clientInfo), capabilities: detach(capabilities), reportsRoots }
     const sender: Sender = { caller: asked, principal, credential, grant }
     const listening = new Listening({
       next,

@@ -5,7 +5,14 @@
 
 import { MAX_ADDRESS, MAX_URIS } from '../../limits/constants.js'
 import { Resubscriber } from '../../listening/resubscriber.js'
-import { type Call, type Handler, type Sender, type Tell, type Told, unlogged } from '../../protocol/call.js'
+import {
+  type Call,
+  type Handler,
+  type Notify,
+  type Sender,
+  type ServerNotification,
+  unlogged,
+} from '../../protocol/call.js'
 import { LISTEN } from '../../protocol/methods.js'
 import { CHANGING_LISTS, isNothing, paramsOf } from '../../protocol/subscriptions.js'
 import { EMPTY, type Payload } from '../../rpc/splice.js'
@@ -17,7 +24,7 @@ export interface ListeningOptions {
   next: Handler
   sender: Sender
   /** A change was reported. */
-  heard(notice: Told): void
+  heard(notice: ServerNotification): void
   /** Notifications may have been missed: the server, or the session with it, is gone. */
   lost(): void
   /** Nothing has been cached for a while. */
@@ -119,14 +126,14 @@ export class Listening {
   }
 }
 
-function callOf(sender: Sender, params: Payload, controller: HangUp, tell: Tell): Call {
+function callOf(sender: Sender, params: Payload, controller: HangUp, notify: Notify): Call {
   return {
     ...sender,
     method: LISTEN,
     params,
     meta: EMPTY,
     progress: false,
-    tell,
+    notify,
     signal: controller,
     abort: (reason) => controller.abort(reason),
     log: unlogged,

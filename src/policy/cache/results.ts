@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Memory } from '../../limits/memory.js'
 import type { CacheHint } from '../../protocol/call.js'
-import { own, sourceOfBytes } from '../../rpc/source.js'
+import { detach, sourceOfBytes } from '../../rpc/source.js'
 import { type Json, type Payload, parseSource, wire } from '../../rpc/splice.js'
 import { CountedCache } from '../counted-cache.js'
 
@@ -63,5 +63,5 @@ export function copyOf(
   const bytes = Buffer.concat(pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)))
   const all = bytes.length + (server?.length ?? 0)
   if (all > MAX_RESULT_BYTES) return undefined
-  return { result: parseSource(sourceOfBytes([bytes], isUtf8)), server: own(server), bytes: all }
+  return { result: parseSource(sourceOfBytes([bytes], isUtf8)), server: detach(server), bytes: all }
 }

@@ -11,7 +11,7 @@ import { Fault } from '../../fault/fault.js'
 import { MAX_LOGGED_NAME } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
 import { withoutEvents, withoutForeign } from '../../protocol/announced.js'
-import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
+import type { Call, Final, Handler, Policy, ServerNotification } from '../../protocol/call.js'
 import { CALL_TOOL, EVENT_LIST, EVENT_USES, isOfEvents, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { UPDATED, withoutEventTypes } from '../../protocol/subscriptions.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../rpc/splice.js'
@@ -215,7 +215,7 @@ function listening({ isShown, hidesEvents }: { isShown: IsShown | undefined; hid
 
 /** A subscription, with hidden resources silently removed. */
 function listeningTo(isShown: IsShown): Answer {
-  const isUpdateShown = ({ method, params }: Told) => {
+  const isUpdateShown = ({ method, params }: ServerNotification) => {
     const uri = method === UPDATED ? stringIn(params, 'uri') : undefined
     return method !== UPDATED || (uri !== undefined && isShown(uri))
   }
@@ -228,7 +228,7 @@ function listeningTo(isShown: IsShown): Answer {
     return next({
       ...call,
       ...(uris && { params: edit(params, { notifications: edit(filter, { resourceSubscriptions: uris }) }) }),
-      tell: (told) => (isUpdateShown(told) ? call.tell(told) : undefined),
+      notify: (told) => (isUpdateShown(told) ? call.notify(told) : undefined),
     })
   }
 }

@@ -7,7 +7,7 @@ import { MAX_PAGES, MAX_TOOLS } from '../../limits/constants.js'
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { Call, Final, Handler } from '../../protocol/call.js'
 import { Recent } from '../../rpc/memoize.js'
-import { own } from '../../rpc/source.js'
+import { detach } from '../../rpc/source.js'
 import { type Json, type Payload, raw } from '../../rpc/splice.js'
 import { unlessAborted } from '../../time/time.js'
 import { reading } from '../pages.js'
@@ -58,7 +58,7 @@ export class ChosenList<T> {
   /** A page of the server as clients see it. Remembers its items for this caller. */
   learn(call: Call, page: Payload): Payload {
     const { result, items } = this.#options.see(page)
-    this.#keep(this.#of(call), own(raw(call.params, 'cursor')), items)
+    this.#keep(this.#of(call), detach(raw(call.params, 'cursor')), items)
     return result
   }
 

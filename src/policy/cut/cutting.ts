@@ -4,7 +4,7 @@
  */
 import type { Memory } from '../../limits/memory.js'
 import type { Observe } from '../../ports/events.js'
-import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
+import type { Call, Final, Handler, Policy, ServerNotification } from '../../protocol/call.js'
 import { CALL_TOOL, LISTEN } from '../../protocol/methods.js'
 import { edit, has, objectIn, type Payload, sizeOf } from '../../rpc/splice.js'
 import { ChosenList } from '../choice/listed.js'
@@ -100,13 +100,15 @@ export function cutting({ server, limitOf, kept, memory, observe }: CuttingOptio
   }
 
   function hearing(call: Call): Call {
-    const tell = (told: Told) => {
-      if (told.method !== TASK_CHANGED || !has(told.params, 'result')) return call.tell(told)
-      return cutTask(call, told.params).then((params) =>
-        call.tell(params === told.params ? told : { kind: 'notification', method: told.method, params }),
+    const notify = (notification: ServerNotification) => {
+      if (notification.method !== TASK_CHANGED || !has(notification.params, 'result')) return call.notify(notification)
+      return cutTask(call, notification.params).then((params) =>
+        call.notify(
+          params === notification.params ? notification : { kind: 'notification', method: notification.method, params },
+        ),
       )
     }
-    return { ...call, tell }
+    return { ...call, notify }
   }
 
   return (next) => (call) => {

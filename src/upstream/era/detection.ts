@@ -182,12 +182,12 @@ export class Detection {
   }
 
   /** Notes that a program did not start in time, so that calls which wait for it fail too. */
-  givenUp(peer: Peer, fault: Fault): void {
+  markFailed(peer: Peer, fault: Fault): void {
     if (this.#starting?.peer === peer) this.#starting.fault = fault
   }
 
   /** Resolves when no program is starting: the last one has answered the probe or `initialize`, or has ended. */
-  started(): Promise<void> {
+  whenStarted(): Promise<void> {
     return this.#starting?.over ?? Promise.resolve()
   }
 
@@ -284,7 +284,7 @@ export class Detection {
   }
 
   /** Takes back an unused channel: keeps it as the spare, or closes it. */
-  giveBack(peer: Peer): void {
+  release(peer: Peer): void {
     if (peer === this.#spare) return
     if (!this.hasSpare && peer.channel.transport === 'stdio' && !this.#closed) this.#keep(peer)
     else peer.channel.close().catch(() => {})
@@ -319,13 +319,13 @@ export class Detection {
     const fields = { why, stderr: error.stderr.map(withoutCredentials), ...(next !== undefined && { next }) }
     this.#options.log.warn({ event: 'server_gone', ...fields }, 'server exited or closed the connection')
     if (served) {
-      this.worked(true)
+      this.markAvailable(true)
       this.#lastFailure = { at: Date.now(), why: whyInLine(fault) }
     } else this.failed(error)
   }
 
   /** Notes that the server is available. `served`: it has answered a request, so the count of failures starts again. */
-  worked(served: boolean): void {
+  markAvailable(served: boolean): void {
     this.#down = undefined
     if (served) this.#failures = 0
   }
@@ -384,7 +384,7 @@ export class Detection {
   #accept(verdict: Verdict): Verdict {
     const { era, why } = verdict
     this.#verdict = verdict
-    this.worked(false)
+    this.markAvailable(false)
     this.#options.log.debug({ event: 'era_detected', era, why }, 'protocol era detected')
     return verdict
   }

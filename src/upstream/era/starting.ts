@@ -79,6 +79,6 @@ async function telling<T>(call: Call, opening: Promise<T>): Promise<T> {
   const settled = opening.then(isSettled, isSettled)
   const { after, every } = TELL_WAITING
   for (let wait = after; !(await within(settled, wait, isLate, call.signal)); wait = every)
-    await call.tell(waitingProgress('The server is starting'))
+    await call.notify(waitingProgress('The server is starting'))
   return opening
 }

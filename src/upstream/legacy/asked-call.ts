@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../fault/fault.js'
-import type { Call, Final, Told } from '../../protocol/call.js'
+import type { Call, Final, ServerNotification } from '../../protocol/call.js'
 import { liftQuestion } from '../../protocol/input.js'
 import { decodeReply } from '../../protocol/legacy-server.js'
 import { RELATED_TASK, withoutEnvelope } from '../../protocol/meta.js'
@@ -126,8 +126,8 @@ export class AskedCall {
         await settle(this.session, exchange, call, arrival, last, this.#hadNoRoom)
         return last
       } else if (arrival.kind === 'notification') {
-        const told = toldOf(call, arrival.method, arrival.params)
-        const held = told && call.tell(told)
+        const notification = notificationOf(call, arrival.method, arrival.params)
+        const held = notification && call.notify(notification)
         if (held) await held
       }
     }
@@ -316,13 +316,13 @@ async function tellTrailing({ trailing }: LegacySession, exchange: Exchange, cal
   for (;;) {
     const arrival = await exchange.nextWithin(trailing)
     if (arrival?.kind !== 'notification') return
-    const told = toldOf(call, arrival.method, arrival.params)
-    if (told) await call.tell(told)
+    const notification = notificationOf(call, arrival.method, arrival.params)
+    if (notification) await call.notify(notification)
   }
 }
 
 /** A notification of the call for its caller; undefined if the caller did not ask for it. */
-export function toldOf(call: Call, method: string, params: Params): Told | undefined {
+export function notificationOf(call: Call, method: string, params: Params): ServerNotification | undefined {
   const payload = typeof params === 'string' ? EMPTY : params
   switch (method) {
     case 'notifications/progress':

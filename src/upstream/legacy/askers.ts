@@ -10,7 +10,7 @@ const MAX_ASKER_NAME = 256
 
 type Named = Partial<Pick<Call, 'method' | 'params'>>
 
-export class Askers {
+export class QuestionHistory {
   readonly #seen = new BoundedSet<string>(MAX_ASKERS)
 
   add(call: Named | undefined): void {

@@ -42,7 +42,7 @@ export class ClientRoutes {
     const { startWait } = this.#options.timeouts
     const { kind } = verdict.transport
     if (kind === 'http')
-      return { transport: kind, connect, goOn: (left, from) => this.#tunnels.goOn(verdict, left, from) }
+      return { transport: kind, connect, resume: (left, from) => this.#tunnels.resume(verdict, left, from) }
     if (kind !== 'stdio' || startWait === undefined) return { transport: kind, connect }
     return {
       transport: kind,
@@ -52,8 +52,8 @@ export class ClientRoutes {
   }
 
   #connectTo(verdict: Verdict): ForwardInitialize {
-    return (opening, from, { reopens, call, carried }) => {
-      if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call, fromHttp: true, carried })
+    return (opening, from, { reopens, call, forwarded }) => {
+      if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call, fromHttp: true, forwarded })
       let first: { verdict: Verdict; call: number | undefined } | undefined = { verdict, call }
       const open: OpenTunnel = async (write) => {
         const { verdict: known, call: number } = first ?? {}

@@ -3,7 +3,7 @@ import { MAX_ADDRESS } from '../../limits/constants.js'
 import { LOG_LEVELS, methods } from '../../protocol/methods.js'
 import { concernsTasks } from '../../protocol/owned-tasks.js'
 import { type Id, idKey, type Request } from '../../rpc/message.js'
-import { own } from '../../rpc/source.js'
+import { detach } from '../../rpc/source.js'
 import { type Json, stringUnder } from '../../rpc/splice.js'
 import type { Peer } from '../peer.js'
 
@@ -56,7 +56,7 @@ export class ClientTraces {
   /** Notes a request of the server. It may keep the roots of this client. */
   asked({ method, id }: Request): void {
     if (method === 'roots/list') this.#remains = true
-    this.#questions.set(own(idKey(id)), own(id))
+    this.#questions.set(detach(idKey(id)), detach(id))
   }
 
   /** Notes that a request of the server has been answered, or withdrawn. */

@@ -10,15 +10,15 @@ import { objectIn, type Payload, raw, stringUnder, textUnder } from '../../rpc/s
 import { ECHOED, printable } from '../../texts/printable.js'
 import { pause } from '../../time/pause.js'
 import type { Arrival, Exchange } from '../exchange.js'
-import { Contradiction, callFault, givenUpFor, repeatable, worthRepeating } from '../failure.js'
+import { Contradiction, callFault, cancelReason, repeatable, worthRepeating } from '../failure.js'
 import type { ServerOptions } from '../options.js'
 import { throwIfRefused } from '../refusals.js'
 import { SessionLost } from '../session-loss.js'
 import type { ToolFacts } from '../tools.js'
-import { AskedCall, answerIn, type Decode, settle, toldOf } from './asked-call.js'
+import { AskedCall, answerIn, type Decode, notificationOf, settle } from './asked-call.js'
 import { listen } from './listen.js'
 import type { ParkedCalls } from './parked.js'
-import { requiredUrls, StillRequired, Visit, type WhenRequired } from './required-urls.js'
+import { requiredUrls, StillRequired, UrlElicitation, type WhenRequired } from './required-urls.js'
 import type { LegacySession } from './session.js'
 import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
@@ -53,20 +53,20 @@ export function legacyHandler(
   parked: ParkedCalls,
   tasks: LegacyTasks,
 ): Handler {
-  const withVisit = (visit?: Visit): Shared => {
-    const required = whenRequired(parked, visit)
+  const withElicitation = (elicitation?: UrlElicitation): Shared => {
+    const required = whenRequired(parked, elicitation)
     return { parked, tasks, taskMode, required, decode: decoderFor(required) }
   }
-  const usual = withVisit()
+  const usual = withElicitation()
   return async function answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
-    const visit = resumed instanceof Visit ? resumed : undefined
-    if (resumed && !(resumed instanceof Visit)) return resumed
+    const elicitation = resumed instanceof UrlElicitation ? resumed : undefined
+    if (resumed && !(resumed instanceof UrlElicitation)) return resumed
     if (TASK_METHODS.has(retry.method) && taskMode !== 'off') return tasks.answer(retry)
     if (retry.method === LISTEN) return listen(sessions, retry, tasks)
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
     const { signal } = call
-    const shared = visit ? withVisit(visit) : usual
+    const shared = elicitation ? withElicitation(elicitation) : usual
     for (let attempt = 0; ; attempt++) {
       const opening = sessions.use(call)
       const session = opening instanceof Promise ? await sessions.opened(call, opening) : opening
@@ -74,7 +74,7 @@ export function legacyHandler(
       let decode = shared.decode
       let delay: number
       const hangUp = () => {
-        const reason = givenUpFor(signal)
+        const reason = cancelReason(signal)
         // Unread questions are answered, or given to another call.
         if (exchange?.unread) new AskedCall(session, exchange, { decode }).end(reason)
         else exchange?.endExchange(reason)
@@ -114,8 +114,8 @@ export function legacyHandler(
           if (arrival.kind === 'question')
             asked = new AskedCall(session, exchange, { decode, question: arrival.question })
           else if (arrival.kind === 'notification') {
-            const told = toldOf(call, arrival.method, arrival.params)
-            const held = told && call.tell(told)
+            const notification = notificationOf(call, arrival.method, arrival.params)
+            const held = notification && call.notify(notification)
             if (held) await held
           }
         }
@@ -124,8 +124,8 @@ export function legacyHandler(
         return await parked.run(asked, call)
       } catch (error) {
         hangUp()
-        if (visit && error instanceof StillRequired) {
-          await visit.wait(error.urls, session.visits, signal)
+        if (elicitation && error instanceof StillRequired) {
+          await elicitation.wait(error.urls, session.completedElicitations, signal)
           attempt = -1
           continue
         }
@@ -227,13 +227,13 @@ function checkMirrored(tool: ToolFacts | undefined, call: Call): void {
 }
 
 /** Parks a call whose client has to open a URL first. Throws StillRequired if `visit` is not over yet. */
-function whenRequired(parked: ParkedCalls, visit: Visit | undefined): WhenRequired {
+function whenRequired(parked: ParkedCalls, elicitation: UrlElicitation | undefined): WhenRequired {
   return function parkIfRequired(call, response, session) {
     const urls = requiredUrls(call, response)
     if (!urls) return undefined
-    const toAsk = visit ? visit.toAsk(urls, session.visits) : urls
+    const toAsk = elicitation ? elicitation.toAsk(urls, session.completedElicitations) : urls
     if (toAsk.length === 0) throw new StillRequired(urls)
-    return parked.afterVisit(session, call, toAsk, visit?.accepted)
+    return parked.afterElicitation(session, call, toAsk, elicitation?.accepted)
   }
 }
 

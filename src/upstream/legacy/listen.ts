@@ -8,7 +8,7 @@ import { MAX_URIS } from '../../limits/constants.js'
 import type { Reservation } from '../../limits/memory.js'
 import { ENDED, keepOpen } from '../../listening/keep-open.js'
 import { PendingChanges } from '../../listening/pending-changes.js'
-import type { Call, Final, Told } from '../../protocol/call.js'
+import type { Call, Final, ServerNotification } from '../../protocol/call.js'
 import { withoutEnvelope } from '../../protocol/meta.js'
 import {
   acknowledgement,
@@ -67,7 +67,7 @@ async function listenIn(
         // A session that was lost before has accepted nothing. Another one may accept more.
         const isStale = !isAgain && listening.isLost && attempts === 0
         if (!isStale) {
-          await call.tell(acknowledgement(honoured))
+          await call.notify(acknowledgement(honoured))
           if (isNothing(honoured)) return ENDED
           await listening.tellChanges()
           attempts++
@@ -145,7 +145,7 @@ class Listening {
     return { lists: this.#lists, uris: this.#uris }
   }
 
-  #add({ method, params }: Pick<Told, 'method' | 'params'>): void {
+  #add({ method, params }: Pick<ServerNotification, 'method' | 'params'>): void {
     this.#pending.add({ kind: 'notification', method, params: withoutEnvelope(params, {}, 'server') })
   }
 

@@ -64,10 +64,10 @@ export class OutgoingBatch implements SentBatch, Pick<Channel, 'sendMessage'> {
     if (!first) return
     const bytes = this.#arrayOf(left)
     if (members.length === 0) return channel.sendMessage({ ...first, text: '', bytes })
-    const { headers, carried, account } = first
+    const { headers, forwarded, account } = first
     const batch = this.#peer.beginExchange(this.#received.principal)
     // Its members are recorded.
-    Object.assign(batch, { number: UNRECORDED, client: members[0]?.client, carried, account, members })
+    Object.assign(batch, { number: UNRECORDED, client: members[0]?.client, forwarded, account, members })
     for (const member of members) member.batch = batch
     batch.sendCall('batch', bytes, headers)
     try {

@@ -18,12 +18,12 @@ import { CALL_TOOL } from '../../protocol/methods.js'
 import { canonical } from '../../rpc/canonical.js'
 import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf } from '../../rpc/splice.js'
 import { Deadline } from '../../time/time.js'
-import { callFault, givenUpFor } from '../failure.js'
+import { callFault, cancelReason } from '../failure.js'
 import type { Parking } from '../options.js'
 import { weightOfWaiting } from '../waiting-call.js'
 import { PROGRESS_EVERY } from './answers.js'
 import { type AskedCall, noRoom } from './asked-call.js'
-import { keyed, type RequiredUrl, urlAnswers, urlRequests, Visit } from './required-urls.js'
+import { keyed, type RequiredUrl, UrlElicitation, urlAnswers, urlRequests } from './required-urls.js'
 import { invalid, type RetryState, RetryStates, type SealingOptions } from './retry-state.js'
 import type { LegacySession } from './session.js'
 
@@ -116,7 +116,7 @@ export class ParkedCalls {
    * it continues.
    */
   async run(running: AskedCall, call: Call, parked?: Parked, said?: string): Promise<Final> {
-    const hangUp = () => running.end(givenUpFor(call.signal))
+    const hangUp = () => running.end(cancelReason(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     let waits = false
     try {
@@ -151,14 +151,14 @@ export class ParkedCalls {
    * Parks a call until the client has accepted to open these URLs; then the call is repeated. `accepted`: URLs that it has
    * accepted before. Returns the result that asks the client.
    */
-  afterVisit(
+  afterElicitation(
     session: LegacySession,
     call: Call,
     urls: readonly RequiredUrl[],
     accepted: readonly RequiredUrl[] = [],
   ): Final {
     if (!this.#hasRoom(call)) throw noRoom()
-    session.visits.forget(urls.map(({ id }) => id))
+    session.completedElicitations.forget(urls.map(({ id }) => id))
     const open = keyed(urls)
     const requests = urlRequests(open)
     const parked = this.#add(call, { kind: 'urls', session, open, accepted }, requests.length)
@@ -167,10 +167,10 @@ export class ParkedCalls {
 
   /**
    * Continues the call that a retry belongs to. Undefined if the call has to start from the beginning: the retry has no
-   * state, or the call is lost and is not `tools/call`. A Visit if the call has to be repeated because the client has
+   * state, or the call is lost and is not `tools/call`. A UrlElicitation if the call has to be repeated because the client has
    * accepted all URLs. Throws a Fault for an invalid state, before anything is sent to the server.
    */
-  async resume(call: Call): Promise<Final | Visit | undefined> {
+  async resume(call: Call): Promise<Final | UrlElicitation | undefined> {
     const { answers } = call
     if (answers?.state === undefined) return undefined
     const state = this.#states.open(answers.state, call)
@@ -243,7 +243,13 @@ export class ParkedCalls {
    * Takes answers about URLs, and asks again about URLs without an answer. If one was declined, returns a failed result,
    * or throws a Fault.
    */
-  #accept(parked: Parked, waiting: WaitingForUrls, call: Call, responses: Payload, said: string): Final | Visit {
+  #accept(
+    parked: Parked,
+    waiting: WaitingForUrls,
+    call: Call,
+    responses: Payload,
+    said: string,
+  ): Final | UrlElicitation {
     const { session, open } = waiting
     const answers = urlAnswers(open, responses)
     this.#consume(parked)
@@ -255,7 +261,7 @@ export class ParkedCalls {
     for (const key of answers.keys()) open.delete(key)
     if (open.size === 0) {
       this.#forget(parked)
-      return new Visit(waiting.accepted)
+      return new UrlElicitation(waiting.accepted)
     }
     const asking = this.#ask(parked, call, urlRequests(open), session)
     this.#remember(parked, said, asking)

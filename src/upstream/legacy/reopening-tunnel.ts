@@ -25,7 +25,7 @@ import {
   type Response,
   type Sent,
 } from '../../rpc/message.js'
-import { own, type Wire } from '../../rpc/source.js'
+import { detach, type Wire } from '../../rpc/source.js'
 import { EMPTY, isEmpty, keys, objectIn, type Payload, raw, value, write } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
@@ -143,7 +143,7 @@ export class ReopeningTunnel implements Tunnel {
   }
 
   get agreed(): AgreedSettings {
-    return { offered: own(write(capabilitiesIn(this.#answer))), ...this.#settings.now }
+    return { offered: detach(write(capabilitiesIn(this.#answer))), ...this.#settings.now }
   }
 
   close(): void {

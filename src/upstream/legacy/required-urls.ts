@@ -11,7 +11,7 @@ import type { Response } from '../../rpc/message.js'
 import { type Json, objectIn, type Payload, parseObject, raw, value } from '../../rpc/splice.js'
 import type { Signal } from '../../time/hang-up.js'
 import type { LegacySession } from './session.js'
-import type { Visits } from './visits.js'
+import type { CompletedElicitations } from './visits.js'
 
 /** A URL that the user has to open. */
 export interface RequiredUrl {
@@ -44,7 +44,7 @@ export class StillRequired extends Error {
 }
 
 /** The URLs that the client of a call has accepted, and the time that the user has for them. */
-export class Visit {
+export class UrlElicitation {
   readonly accepted: readonly RequiredUrl[]
   readonly #until = performance.now() + VISIT
   #pause = SEND_AGAIN
@@ -54,16 +54,16 @@ export class Visit {
   }
 
   /** The URLs about which the client has to be asked. The others wait for the user, while there is time. */
-  toAsk(urls: readonly RequiredUrl[], visits: Visits): readonly RequiredUrl[] {
+  toAsk(urls: readonly RequiredUrl[], completed: CompletedElicitations): readonly RequiredUrl[] {
     if (performance.now() >= this.#until) return urls
-    const pending = this.accepted.filter(({ id }) => !visits.has(id))
+    const pending = this.accepted.filter(({ id }) => !completed.has(id))
     return urls.filter((one) => !pending.some((other) => isSame(one, other)))
   }
 
   /** Waits until the server reports that the user has finished one visit, or until it is time to repeat the call. */
-  async wait(urls: readonly RequiredUrl[], visits: Visits, signal: Signal): Promise<void> {
-    const ids = [...this.accepted, ...urls].map(({ id }) => id).filter((id) => !visits.has(id))
-    await visits.next(ids, Math.min(this.#pause, this.#until - performance.now()), signal)
+  async wait(urls: readonly RequiredUrl[], completed: CompletedElicitations, signal: Signal): Promise<void> {
+    const ids = [...this.accepted, ...urls].map(({ id }) => id).filter((id) => !completed.has(id))
+    await completed.next(ids, Math.min(this.#pause, this.#until - performance.now()), signal)
     this.#pause *= 2
   }
 }

@@ -15,7 +15,7 @@ import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, 
 import { ECHOED, printable } from '../../texts/printable.js'
 import type { Exchange, ServerQuestion } from '../exchange.js'
 import type { Peer } from '../peer.js'
-import type { Askers } from './askers.js'
+import type { QuestionHistory } from './askers.js'
 import { BesideCalls } from './beside-calls.js'
 import { HeldQuestions } from './held-questions.js'
 
@@ -29,7 +29,7 @@ export interface ServerRequestsOptions {
   /** The principal whose reservations questions use. */
   who: string
   /** Tools, prompts and resources whose calls have made the server send requests. */
-  askers: Pick<Askers, 'add' | 'has'>
+  questionHistory: Pick<QuestionHistory, 'add' | 'has'>
   /** The revision of the session. */
   revision: LegacyRevision
   /** A connected client of the session that may be asked beside its calls; undefined without one. */
@@ -107,7 +107,7 @@ export class ServerRequests {
   asked(request: Request, exchange: Exchange | undefined): void {
     const { id, method } = request
     const params = typeof request.params === 'string' ? EMPTY : request.params
-    const { roots, askers, who } = this.#options
+    const { roots, questionHistory, who } = this.#options
     const peer = this.#peer
     if (method === 'ping') return peer.respond(id, '{}')
     if (method === 'roots/list' && roots !== undefined) return peer.respond(id, roots)
@@ -132,7 +132,7 @@ export class ServerRequests {
       return peer.respond(id, { code: -32600, message: 'The open client requests allow no requests to the client' })
     const [only, another] = candidates
     const asker = addressee ?? (another || client ? undefined : only)
-    if (asker) askers.add(asker.call)
+    if (asker) questionHistory.add(asker.call)
     const reservation = peer.reserve(who)
     if (reservation.resize(weightOf(params.source)))
       return peer.respond(id, {
@@ -262,7 +262,7 @@ export class ServerRequests {
     const waiting = others.filter(({ read }) => read)
     const possible = [waiting, others, candidates].find(({ length }) => length > 0) ?? []
     if (possible.length <= 1) return possible[0]
-    const askers = possible.filter(({ call }) => this.#options.askers.has(call))
+    const askers = possible.filter(({ call }) => this.#options.questionHistory.has(call))
     const likely = askers.length > 0 ? askers : possible
     const carrying = new Set([...this.#open.values()].map(({ carrier }) => carrier))
     return likely.find((one) => !carrying.has(one)) ?? likely[0]

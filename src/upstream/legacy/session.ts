@@ -16,18 +16,18 @@ import { giveLog, LOG, logReader } from '../log-reader.js'
 import type { ServerLog } from '../options.js'
 import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
-import { PossibleCallers } from '../possible-callers.js'
+import { ActiveCallers } from '../possible-callers.js'
 import { SessionCheck } from '../session-check.js'
 import { type Loss, SessionLost } from '../session-loss.js'
 import { ToolCache } from '../tools.js'
 import { type Channel, ChannelError } from '../transport/channel.js'
-import type { Askers } from './askers.js'
+import type { QuestionHistory } from './askers.js'
 import { ChangeFeed } from './change-feed.js'
 import { answersIn, resetsLevel } from './client-traces.js'
 import { resultOf, shakeHands } from './handshake.js'
 import { Pooled } from './pool.js'
 import { ServerRequests } from './server-requests.js'
-import { Visits } from './visits.js'
+import { CompletedElicitations } from './visits.js'
 
 /** What a session declares to the server, and whose credentials it uses. */
 export interface SessionIdentity {
@@ -65,7 +65,7 @@ export interface SessionOptions {
   /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
   roots?: Json | undefined
   /** Tools, prompts and resources whose calls have made the server send requests. */
-  askers: Askers
+  questionHistory: QuestionHistory
   /** Reports a change to the other replicas. */
   onChange?: ((method: string, params: Payload) => void) | undefined
   /** Reports a new state of the session, for metrics. */
@@ -109,7 +109,7 @@ export class LegacySession extends Pooled implements Owner {
   /** Requests of the server to the client. */
   readonly serverRequests: ServerRequests
   /** URL elicitations that the server has reported as complete. */
-  readonly visits = new Visits(() => this.alive)
+  readonly completedElicitations = new CompletedElicitations(() => this.alive)
   readonly #peer: Peer
   /** The reservation for the server's capabilities. */
   readonly #reservation: Reservation
@@ -126,10 +126,10 @@ export class LegacySession extends Pooled implements Owner {
 
   private constructor(peer: Peer, handshake: Handshake, options: SessionOptions) {
     super()
-    const { identity, memory, roots, askers, onChange } = options
+    const { identity, memory, roots, questionHistory, onChange } = options
     this.#peer = peer
     this.options = options
-    if (identity.several) peer.possibleCallers = new PossibleCallers()
+    if (identity.several) peer.activeCallers = new ActiveCallers()
     this.changeFeed = new ChangeFeed({
       send: (method, uri) => this.#sendSubscription(method, uri),
       onChange,
@@ -139,7 +139,7 @@ export class LegacySession extends Pooled implements Owner {
       blames: !identity.single,
       roots,
       who: identity.who,
-      askers,
+      questionHistory,
       revision: handshake.revision,
       client: identity.client,
     })
@@ -307,7 +307,7 @@ export class LegacySession extends Pooled implements Owner {
   notified(method: string, params: Params): void {
     if (method === 'notifications/tools/list_changed') this.tools.forget()
     if (method === 'notifications/cancelled') return this.serverRequests.withdraw(params)
-    if (method === 'notifications/elicitation/complete') return this.visits.completed(params)
+    if (method === 'notifications/elicitation/complete') return this.completedElicitations.completed(params)
     this.changeFeed.notified(method, params)
     if (method === LOG) giveLog(this.#peer, params, this.options.log)
   }

@@ -7,12 +7,12 @@ import { needsSignIn } from '../../fault/fault.js'
 import { type Reservation, SMALL } from '../../limits/memory.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
 import { ANONYMOUS, type AskedClient, type Call, type Caller, type Sender } from '../../protocol/call.js'
-import { canBeAsked, carriedCapabilities, clientName, withRootChanges } from '../../protocol/capabilities.js'
+import { canBeAsked, clientName, forwardedCapabilities, withRootChanges } from '../../protocol/capabilities.js'
 import { NEWEST_MODERN } from '../../protocol/eras.js'
 import { lift } from '../../protocol/lift.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { memoize } from '../../rpc/memoize.js'
-import { own } from '../../rpc/source.js'
+import { detach } from '../../rpc/source.js'
 import { edit, type Json, parseObject, write } from '../../rpc/splice.js'
 import { starting } from '../era/starting.js'
 import type { Verdict } from '../era/verdict.js'
@@ -23,7 +23,7 @@ import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { AskedClients } from './asked-clients.js'
-import { Askers } from './askers.js'
+import { QuestionHistory } from './askers.js'
 import { keepAlive } from './keep-alive.js'
 import { SessionPool } from './pool.js'
 import type { PoolKey } from './pool-entry.js'
@@ -50,7 +50,7 @@ export class LegacySessions {
   readonly #shaking = new Set<Peer>()
   #isClosed = false
   /** Tools, prompts and resources whose calls have made the server send requests. */
-  readonly #askers = new Askers()
+  readonly #questionHistory = new QuestionHistory()
   /** Translates lists of tools into the middle form. They are long and rarely change, so the results are remembered. */
   readonly #liftList: Lift
   readonly #lists: Reservation
@@ -68,7 +68,7 @@ export class LegacySessions {
     this.#pool = new SessionPool(access.capacity)
     this.#lists = memory.reserve(EVERYBODY, SMALL)
     this.#liftList = rememberingLists(lift, this.#lists)
-    this.#declared = memoize((capabilities) => own(this.#withRoots(carriedCapabilities(capabilities))))
+    this.#declared = memoize((capabilities) => detach(this.#withRoots(forwardedCapabilities(capabilities))))
     this.clients = new AskedClients({
       keyOf: (client) => this.#clientKey(client),
       onConnected: () => {
@@ -91,7 +91,7 @@ export class LegacySessions {
     // call.
     const asks = method !== undefined && methodTraits(method).asks
     // A call that is known to cause questions gets a session that no other call uses, so a question in it is its own.
-    const hasAsked = asks && this.#options.asksAlone === true && this.#askers.has(sender)
+    const hasAsked = asks && this.#options.asksAlone === true && this.#questionHistory.has(sender)
     if (hasAsked) {
       owner.clients = owner.key
       owner.key += ' asks'
@@ -169,7 +169,7 @@ export class LegacySessions {
     if (this.#options.single) return
     // Callers that already wait for the server get its process first.
     await new Promise((resolve) => setImmediate(resolve))
-    if (!detection.hasSpare) await detection.started()
+    if (!detection.hasSpare) await detection.whenStarted()
     const said = weak && !verdict.weak
     if (verdict.era === 'modern' || verdict.revision !== undefined || said) return
     try {
@@ -311,7 +311,7 @@ export class LegacySessions {
     await capacity.mayStart(sender.principal)
     try {
       const session = await this.#shakeHands(verdict, identity)
-      detection.worked(false)
+      detection.markAvailable(false)
       return session
     } catch (error) {
       if (error instanceof Contradiction) throw error
@@ -356,7 +356,7 @@ export class LegacySessions {
         liftList: this.#liftList,
         onEnd,
         roots: this.#roots,
-        askers: this.#askers,
+        questionHistory: this.#questionHistory,
         onState: (what) =>
           observe?.({
             ...{ kind: 'session', server: name, side: 'server', what, session: recorded, principal: who },
@@ -372,7 +372,7 @@ export class LegacySessions {
       if (this.#isClosed) throw error
       if (await detection.isModernAfterAll(verdict, peer, error).catch(() => false))
         throw new Contradiction('legacy', 'The server has no sessions')
-      if (error instanceof ChannelError && error.late) detection.givenUp(peer, openingFault(error, name))
+      if (error instanceof ChannelError && error.late) detection.markFailed(peer, openingFault(error, name))
       await peer.channel.close()
       // A program may fail because it got the probe before `initialize`, so a new process is tried. But if it has answered
       // nothing yet, it is slow to start, and a new process would be as slow.

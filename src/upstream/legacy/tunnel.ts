@@ -43,7 +43,7 @@ import {
   result as resultMessage,
   type Sent,
 } from '../../rpc/message.js'
-import { join, lengthOf, own, sourceOf, type Wire, wireOf } from '../../rpc/source.js'
+import { detach, join, lengthOf, sourceOf, type Wire, wireOf } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, raw, write } from '../../rpc/splice.js'
 import { edited, type PassedEvent, type PassedStream } from '../../rpc/sse.js'
 import type { Signal } from '../../time/hang-up.js'
@@ -91,7 +91,7 @@ export interface TunnelOptions {
    */
   fromHttp?: boolean | undefined
   /** Headers of the client's `initialize` that go on with it over HTTP. */
-  carried?: Readonly<Record<string, string>> | undefined
+  forwarded?: Readonly<Record<string, string>> | undefined
   /** Encodes the server's own requests and notifications for the client; unchanged by default. */
   write?: ((message: Request | Notification) => Wire) | undefined
 }
@@ -164,11 +164,11 @@ export class DirectTunnel implements Tunnel, Owner {
     const { timeout, call, start } = options
     peer.ofClient = options.fromHttp === true && peer.channel.transport === 'http'
     const { id } = opening
-    const carried = peer.ofClient ? options.carried : undefined
+    const forwarded = peer.ofClient ? options.forwarded : undefined
     const text = peer.ofClient ? unchangedIn(opening) : undefined
     const opened = sendOpening(params, (sent) => {
       const unchanged = sent === params ? text : undefined
-      return peer.call('initialize', sent, timeout, { call, start, id, unchanged, carried })
+      return peer.call('initialize', sent, timeout, { call, start, id, unchanged, forwarded })
     })
     // A client over HTTP gets the server's own refusal.
     const answer = await (peer.ofClient ? opened.catch((error: unknown) => answerOf(error)) : opened)
@@ -176,7 +176,7 @@ export class DirectTunnel implements Tunnel, Owner {
   }
 
   /** Goes on with a session over HTTP that another replica has left. */
-  static goOn(peer: Peer, { revision, offered, ready }: LeftTunnel, options: TunnelOptions): DirectTunnel {
+  static resume(peer: Peer, { revision, offered, ready }: LeftTunnel, options: TunnelOptions): DirectTunnel {
     peer.ofClient = true
     const result = `{"protocolVersion":"${revision}","capabilities":${offered}}`
     const answer = parseMessage(sourceOf(resultMessage(GONE_ON, result))) as Response
@@ -201,7 +201,7 @@ export class DirectTunnel implements Tunnel, Owner {
     if (!session || !keepsIds || revision === undefined || this.over) return undefined
     const { payload } = this.answer.outcome
     const capabilities = (payload && objectIn(payload, 'capabilities')) ?? EMPTY
-    return { ...session, revision, offered: own(write(capabilities)), ready: this.#isInitialized }
+    return { ...session, revision, offered: detach(write(capabilities)), ready: this.#isInitialized }
   }
 
   leave(): void {
@@ -249,7 +249,7 @@ export class DirectTunnel implements Tunnel, Owner {
     if (ofClient) {
       exchange.wireId = about.ofBridge ? exchange.idOfBridge : request.id
       exchange.unchanged = unchangedIn(request)
-      exchange.carried = about.carried
+      exchange.forwarded = about.forwarded
       if (about.batch instanceof OutgoingBatch) exchange.within = about.batch
       exchange.passesUnread = revise === undefined
       exchange.passesEvents = about.leaves !== undefined
@@ -275,7 +275,7 @@ export class DirectTunnel implements Tunnel, Owner {
       exchange.sendCall(
         request.method,
         withToken(request.params, token === undefined ? undefined : String(exchange.id)),
-        exchange.carried && credentialOf(about),
+        exchange.forwarded && credentialOf(about),
       )
       about.batch?.decided(request.id)
       for (;;) {
@@ -313,7 +313,7 @@ export class DirectTunnel implements Tunnel, Owner {
         mayBeResumed ||= event?.id !== undefined
         const text = ofClient && source ? wireOf(source) : notification(method, params)
         const told = arrival.isRequest ? undefined : { method, params: params ?? EMPTY }
-        const held = say({ text, origin: params ?? source, event, ...(told && { told }) })
+        const held = say({ text, origin: params ?? source, event, ...(told && { notification: told }) })
         if (held) await held
         this.#delivery?.done(exchange)
       }
@@ -349,10 +349,10 @@ export class DirectTunnel implements Tunnel, Owner {
     if (this.begun) await this.begun
     const { channel, account } = this.#peer
     const { principal } = this.#options
-    const { carried } = about
-    const headers = carried ? credentialOf(about) : this.#peer.headers
+    const { forwarded } = about
+    const headers = forwarded ? credentialOf(about) : this.#peer.headers
     try {
-      await channel.pass?.(stream, { headers, carried, account, principal, lastEventId, signal })
+      await channel.pass?.(stream, { headers, forwarded, account, principal, lastEventId, signal })
     } catch (error) {
       if (!(error instanceof ChannelError)) throw error
       const { refusal, protocol } = error
@@ -632,9 +632,9 @@ function isOf({ id, http }: Response, asked: Id): boolean {
 
 /** With what a client's own message is sent that gets no answer. */
 function passedWith(received: ReceivedOneWay): NoticeOptions {
-  const { carried, batch } = received
+  const { forwarded, batch } = received
   const within = batch instanceof OutgoingBatch ? batch : undefined
-  return { heard: received, carried, within, ...(carried && { headers: credentialOf(received) }) }
+  return { heard: received, forwarded, within, ...(forwarded && { headers: credentialOf(received) }) }
 }
 
 /** Whether a server offers a method, by its answer to `initialize`. */

@@ -22,7 +22,7 @@ import { keepAlive } from './keep-alive.js'
 import { DirectTunnel, type LeftSession, type TunnelOptions } from './tunnel.js'
 
 /** How a tunnel is opened. */
-export type TunnelOpening = Pick<TunnelOptions, 'call' | 'write' | 'fromHttp' | 'carried'>
+export type TunnelOpening = Pick<TunnelOptions, 'call' | 'write' | 'fromHttp' | 'forwarded'>
 
 /** A session of a tunnel, open or being opened. */
 interface TunnelOccupant extends Occupant {
@@ -94,7 +94,7 @@ export class Tunnels {
   }
 
   /** Goes on with a session over HTTP that another replica has left. Rejects with a Fault. */
-  async goOn({ transport }: Verdict, left: LeftTunnel, sender: Sender): Promise<DirectTunnel> {
+  async resume({ transport }: Verdict, left: LeftTunnel, sender: Sender): Promise<DirectTunnel> {
     const { occupancy } = this.#access.capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     const account = this.#options.accounts?.for(sender)
@@ -105,7 +105,7 @@ export class Tunnels {
     peer.headers = credentialOf(sender)
     peer.account = account
     this.#peers.add(peer)
-    const tunnel = DirectTunnel.goOn(peer, left, this.#optionsOf(peer, occupant, { fromHttp: true }))
+    const tunnel = DirectTunnel.resume(peer, left, this.#optionsOf(peer, occupant, { fromHttp: true }))
     occupant.tunnel = tunnel
     keepAlive(peer, this.#options.ping)
     this.#report('opened', occupant)
@@ -170,7 +170,7 @@ export class Tunnels {
         if (verdict.revision === undefined) detection.amend(verdict, { revision: tunnel.revision })
         detection.opened(peer)
         keepAlive(peer, this.#options.ping)
-        detection.worked(false)
+        detection.markAvailable(false)
         occupant.tunnel = tunnel
         this.#report('opened', occupant, peer)
         return tunnel
@@ -178,7 +178,7 @@ export class Tunnels {
       if (await this.#isModern(verdict, peer, sender)) {
         this.#peers.delete(peer)
         detection.amend(verdict, { alsoLegacy: false })
-        detection.giveBack(peer)
+        detection.release(peer)
         return undefined
       }
       tunnel.close()
@@ -186,7 +186,8 @@ export class Tunnels {
     } catch (error) {
       this.#peers.delete(peer)
       if (turnedModern()) return undefined
-      if (error instanceof ChannelError && error.late) detection.givenUp(peer, openingFault(error, this.#options.name))
+      if (error instanceof ChannelError && error.late)
+        detection.markFailed(peer, openingFault(error, this.#options.name))
       await peer.channel.close()
       if (isAboutOthers(error)) throw error
       const refused = error instanceof ChannelError && error.refusal !== undefined

@@ -10,7 +10,7 @@ import { pause } from '../../time/pause.js'
 /** The maximum number of remembered ids of completed URL elicitations. */
 const MAX_VISITED = 1_000
 
-export class Visits {
+export class CompletedElicitations {
   readonly #isAlive: () => boolean
   /** The ids of completed elicitations. */
   readonly #ids = new BoundedSet<string>(MAX_VISITED)

@@ -19,7 +19,7 @@ import { giveLog, LOG, logReader } from '../log-reader.js'
 import type { ServerLog, ServerOptions } from '../options.js'
 import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
-import { PossibleCallers } from '../possible-callers.js'
+import { ActiveCallers } from '../possible-callers.js'
 import { ChannelError } from '../transport/channel.js'
 import { connect } from './connect.js'
 
@@ -175,7 +175,7 @@ export class ModernChannel implements Occupant, Owner {
     this.opening = open().then((peer) => {
       this.peer = peer
       peer.lastUsed = performance.now()
-      if (this.#options.several) peer.possibleCallers = new PossibleCallers()
+      if (this.#options.several) peer.activeCallers = new ActiveCallers()
       peer.owner = this
       opened()
       return peer

@@ -14,10 +14,10 @@ import {
   type Call,
   type Final,
   type Handler,
+  ignoreNotifications,
   type Notice,
-  type Told,
+  type ServerNotification,
   unchangedBytes,
-  unheard,
   unlogged,
 } from '../../protocol/call.js'
 import { isModern, NEWEST_MODERN } from '../../protocol/eras.js'
@@ -29,12 +29,12 @@ import { isTask } from '../../protocol/reserved.js'
 import { filterIn, isChange, wants } from '../../protocol/subscriptions.js'
 import { Recent } from '../../rpc/memoize.js'
 import type { Params } from '../../rpc/message.js'
-import { own, wireOf } from '../../rpc/source.js'
+import { detach, wireOf } from '../../rpc/source.js'
 import {
   EMPTY,
   edit,
   type Json,
-  OWN,
+  NO_ORIGIN,
   objectIn,
   type Payload,
   parseObject,
@@ -52,11 +52,11 @@ import {
   answerOf,
   Contradiction,
   callFault,
+  cancelReason,
   contradicts,
   credentialOf,
-  givenUpFor,
+  type ErrorResponse,
   repeatable,
-  type Said,
   worthRepeating,
 } from '../failure.js'
 import type { Access, Half } from '../half.js'
@@ -103,7 +103,7 @@ export class ModernHalf implements Half {
       let isListedAgain = false
       for (let attempt = 0; ; attempt++) {
         let exchange: Exchange | undefined
-        const hangUp = () => exchange?.endExchange(givenUpFor(signal))
+        const hangUp = () => exchange?.endExchange(cancelReason(signal))
         try {
           const peer = half.#channels.currentPeer(call) ?? (await half.#opened(call))
           const { transport } = peer.channel
@@ -177,7 +177,7 @@ export class ModernHalf implements Half {
   async notify(notice: Notice): Promise<void> {
     const { method, received } = notice
     const peer = await this.#channels.open(notice)
-    const headers = { ...requestHeaders(method, EMPTY), ...credentialOf(notice), ...received?.carried }
+    const headers = { ...requestHeaders(method, EMPTY), ...credentialOf(notice), ...received?.forwarded }
     const account = this.#options.accounts?.for(notice)
     if (!received || peer.channel.transport !== 'http')
       return peer.notify(method, encodeNotice(notice), { headers, account })
@@ -227,11 +227,12 @@ export class ModernHalf implements Half {
     }
     if (method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
     this.#tellOthers(call, method, params)
-    const told = toldOf(call, method, params)
-    if (!told) return undefined
+    const notification = notificationOf(call, method, params)
+    if (!notification) return undefined
     const isMended = method === 'notifications/tasks' || (typeof params === 'object' && hasOwnKeys(params))
-    if (source && exchange.wireId !== undefined && !isMended) told.received = { era: 'modern', source, told }
-    return call.tell(told)
+    if (source && exchange.wireId !== undefined && !isMended)
+      notification.received = { era: 'modern', source, notification }
+    return call.notify(notification)
   }
 
   /** A call about tasks of its caller. Rejects with a Fault if it names one of somebody else. */
@@ -288,9 +289,9 @@ export class ModernHalf implements Half {
       headers = { ...headers, ...credentialOf(call) }
       this.#headers.set(key, headers)
     }
-    const { carried, received, paramHeaders: given } = call
+    const { forwarded, received, paramHeaders: given } = call
     const name = isUnchanged ? received?.nameHeader : undefined
-    if (carried) headers = { ...headers, ...carried }
+    if (forwarded) headers = { ...headers, ...forwarded }
     if (name !== undefined && name !== headers['mcp-name']) headers = { ...headers, 'mcp-name': name }
     if (given !== undefined && given.size > 0) headers = { ...headers, ...Object.fromEntries(given) }
     if (!tool || tool.annotations.length === 0) return headers
@@ -340,10 +341,10 @@ function listingFor({ caller, principal, credential }: Call): Call {
     params: EMPTY,
     meta: EMPTY,
     progress: false,
-    caller: { revision, clientInfo: own(clientInfo), capabilities: own(capabilities) },
+    caller: { revision, clientInfo: detach(clientInfo), capabilities: detach(capabilities) },
     principal,
     credential,
-    tell: unheard,
+    notify: ignoreNotifications,
     signal: new HangUp(),
     abort() {},
     log: unlogged,
@@ -356,7 +357,7 @@ async function listTools(
   cursor: Json | undefined,
   account: Account | undefined,
 ): Promise<Payload> {
-  const params = cursor === undefined ? OWN : edit(OWN, { cursor })
+  const params = cursor === undefined ? NO_ORIGIN : edit(NO_ORIGIN, { cursor })
   const listing: Call = { ...call, params }
   const headers = { ...requestHeaders('tools/list', params), ...credentialOf(call) }
   const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, { headers, account })
@@ -374,7 +375,7 @@ function throwIfContradictory(call: Call, last: Extract<Final, { kind: 'error' }
 }
 
 /** A notification of the call for its caller; undefined if the caller did not ask for it. */
-function toldOf(call: Call, method: string, params: Params): Told | undefined {
+function notificationOf(call: Call, method: string, params: Params): ServerNotification | undefined {
   const payload = withoutEnvelope(typeof params === 'string' ? EMPTY : params, {}, 'server')
   if (method === 'notifications/progress' && !call.progress) return undefined
   if (method === 'notifications/message' && !isWantedLevel(value(payload, 'level'), call.caller.logLevel))
@@ -394,7 +395,7 @@ function supportsOurs(data: Json | undefined): boolean {
  */
 const notModern =
   (call?: Call) =>
-  (error: ChannelError, said: Said | undefined): Error | undefined => {
+  (error: ChannelError, said: ErrorResponse | undefined): Error | undefined => {
     const { refusal } = error
     if (!refusal || !contradicts(refusal, 'modern', said)) return undefined
     const instead =

@@ -27,7 +27,7 @@ export interface OutgoingMessage {
   /** Headers of this message, if the transport has headers. Names in lower case. */
   headers?: Readonly<Record<string, string>>
   /** Headers of the client's own message that go on with it, unless the bridge sets them itself. */
-  carried?: Readonly<Record<string, string>> | undefined
+  forwarded?: Readonly<Record<string, string>> | undefined
   /** The account for the message, if the bridge obtains credentials for it. */
   account?: Account | undefined
   /** Who takes what the server answers to a notification; only over HTTP. */
@@ -37,7 +37,7 @@ export interface OutgoingMessage {
 }
 
 /** How a client opens a stream at the server. */
-export interface OpeningStream extends Pick<OutgoingMessage, 'headers' | 'carried' | 'account' | 'principal'> {
+export interface OpeningStream extends Pick<OutgoingMessage, 'headers' | 'forwarded' | 'account' | 'principal'> {
   /** The last event that the client has got. */
   lastEventId?: string | undefined
   /** Aborts when the client has gone. */

@@ -7,7 +7,7 @@ import { MAX_NAME } from '../../limits/constants.js'
 import { type Memory, NOBODY } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
 import type { ServerSession } from '../../protocol/upstream.js'
-import { own } from '../../rpc/source.js'
+import { detach } from '../../rpc/source.js'
 import type { PassedEvent, PassedStream, SseDecoder, SseEvent } from '../../rpc/sse.js'
 import { headerOf, mediaType } from '../../texts/headers.js'
 import { HangUp } from '../../time/hang-up.js'
@@ -68,7 +68,7 @@ export class HttpTransport implements Transport {
 
   async open({ stateless = false, session }: OpenOptions = {}): Promise<Channel> {
     const channel = new HttpChannel(this.origin, stateless)
-    if (session) await channel.goOn(session)
+    if (session) await channel.resume(session)
     return channel
   }
 
@@ -148,7 +148,7 @@ class HttpChannel implements Channel {
   }
 
   /** Goes on with the session of another channel. */
-  async goOn({ session, path, cookies }: ServerSession): Promise<void> {
+  async resume({ session, path, cookies }: ServerSession): Promise<void> {
     this.#sessionId = session
     this.#path = path
     if (cookies !== undefined) await this.#cookies?.adopt(cookies)
@@ -163,9 +163,9 @@ class HttpChannel implements Channel {
   }
 
   async #post(message: OutgoingMessage): Promise<void> {
-    const { text, bytes, exchange, principal, headers = NONE, carried, account, heard, passesEvents } = message
+    const { text, bytes, exchange, principal, headers = NONE, forwarded, account, heard, passesEvents } = message
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
-    const version = carried?.[VERSION]
+    const version = forwarded?.[VERSION]
     this.#own = version === undefined ? headers : { ...headers, [VERSION]: version }
     this.#account = account
     const mayOpen = this.#sessionId === undefined && !this.stateless
@@ -174,7 +174,7 @@ class HttpChannel implements Channel {
     reading.startsAnyway = exchange === undefined && account === undefined
     if (heard) reading.hears(heard)
     reading.keepsRaw = passesEvents === true
-    const posted = this.#headersToPost(headers, carried)
+    const posted = this.#headersToPost(headers, forwarded)
     const request = { method: 'POST', headers: posted, body: bytes ?? text, principal } as const
     if (exchange !== undefined) this.#calls++
     try {
@@ -253,7 +253,7 @@ class HttpChannel implements Channel {
   }
 
   async #pass(stream: PassedStream, opening: OpeningStream): Promise<void> {
-    const { headers = NONE, carried, account, principal = NOBODY, lastEventId, signal } = opening
+    const { headers = NONE, forwarded, account, principal = NOBODY, lastEventId, signal } = opening
     const began = new Promise<void>((resolve, reject) => {
       const reading = new Reading(this.#receiver, undefined, this.#cookies, (_headers, kind) => {
         if (kind === 'events') resolve()
@@ -265,7 +265,7 @@ class HttpChannel implements Channel {
       Object.assign(reading, { principal, stream, keepsRaw: true })
       signal.addEventListener('abort', () => reading.abort(), { once: true })
       const after = lastEventId === undefined ? NONE : { 'last-event-id': lastEventId }
-      const sent = { accept: 'text/event-stream', ...carried, ...this.#headers(headers), ...after }
+      const sent = { accept: 'text/event-stream', ...forwarded, ...this.#headers(headers), ...after }
       this.#askFollowing({ method: 'GET', headers: sent, principal }, reading, account)
         .then((answer) => {
           if (answer.kind === 'events') stream.end()
@@ -557,7 +557,7 @@ class Reading extends HangUp implements Reader {
   onEvent(event: SseEvent, decoder: SseDecoder): void {
     this.heard = true
     // An id that is too long for a header is ignored.
-    if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
+    if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? detach(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
     const { raw, id, retry } = event
     const passes = this.keepsRaw && (this.exchange !== undefined || this.stream !== undefined)

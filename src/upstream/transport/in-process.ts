@@ -92,7 +92,7 @@ class InProcessChannel implements Channel {
         }
         this.#receiver?.receive([bytes], undefined)
       },
-      () => this.#goOn(),
+      () => this.#continue(),
     )
     this.end = {
       start: async () => {
@@ -162,7 +162,7 @@ class InProcessChannel implements Channel {
     return this.#messages.busy ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve()
   }
 
-  #goOn(): void {
+  #continue(): void {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
@@ -172,7 +172,7 @@ class InProcessChannel implements Channel {
     this.#over = true
     const last = () => {
       this.#reservation.end()
-      this.#goOn()
+      this.#continue()
       const ended = error ?? new ChannelError('The channel is closed')
       // As with a program, rejections of earlier messages arrive first.
       setImmediate(() => this.#receiver?.ended(ended))

@@ -55,7 +55,7 @@ export class Slices<T> {
       // Not only after a whole slice: an item whose handling failed must not stop the others.
       if (this.#taken >= SLICE || this.#waiting.length > 0) {
         this.#yielding = true
-        setImmediate(this.#goOn)
+        setImmediate(this.#continue)
       }
     }
     if (this.#waiting.length > 0) return true
@@ -79,7 +79,7 @@ export class Slices<T> {
     this.#next = 0
   }
 
-  readonly #goOn = (): void => {
+  readonly #continue = (): void => {
     this.#yielding = false
     this.#taken = 0
     if (!this.busy) return

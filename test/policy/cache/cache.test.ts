@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { unlimited } from '../../../src/limits/memory.js'
 import { Cache, type CacheOptions, isOfCache } from '../../../src/policy/cache/cache.js'
 import { keepResults, type Results } from '../../../src/policy/cache/results.js'
-import type { CacheHint, Call, CallLog, Final, Reply, Tell } from '../../../src/protocol/call.js'
+import type { CacheHint, Call, CallLog, Final, Notify, Reply } from '../../../src/protocol/call.js'
 import { methods } from '../../../src/protocol/methods.js'
 import { sourceOfBytes } from '../../../src/rpc/source.js'
 import { EMPTY, edit, parseSource, wire, write } from '../../../src/rpc/splice.js'
@@ -106,7 +106,7 @@ function start(t: Test, answer: Answer = numbered(PRIVATE), options: Partial<Cac
     if (call.method === LISTEN) {
       const subscription = new Subscription(call)
       subscriptions.push(subscription)
-      return answerFrom(subscription.replies(), call.tell)
+      return answerFrom(subscription.replies(), call.notify)
     }
     fetched.push(call)
     return answer(call, fetched.length)
@@ -388,11 +388,11 @@ t.test('fetches only changed results again', async (t) => {
     'by the subscription of a client': async ({ handle, subscriptions, pass }, said) => {
       const client = new AbortController()
       const told: Reply[] = []
-      const tell: Tell = (one) => {
+      const notify: Notify = (one) => {
         told.push(one)
         return undefined
       }
-      const listen = callOf({ method: LISTEN, params: { notifications: LISTS }, signal: client.signal, tell })
+      const listen = callOf({ method: LISTEN, params: { notifications: LISTS }, signal: client.signal, notify })
       const listening = handle(listen)
       subscriptions.at(-1)?.say(said)
       await pass(0)

@@ -4,7 +4,7 @@ import t from 'tap'
 import { Fault } from '../../../src/fault/fault.js'
 import { Memory, unlimited } from '../../../src/limits/memory.js'
 import { type ChoiceOptions, choice } from '../../../src/policy/choice/choice.js'
-import { type Call, type Final, type Reply, unheard } from '../../../src/protocol/call.js'
+import { type Call, type Final, ignoreNotifications, type Reply } from '../../../src/protocol/call.js'
 import { methods } from '../../../src/protocol/methods.js'
 import { write } from '../../../src/rpc/splice.js'
 import { callOf, Played, payload, result, toolCall } from '../../support/calls.js'
@@ -326,7 +326,7 @@ t.test('a subscription includes only visible resources, and their notifications'
     callOf({
       method: 'subscriptions/listen',
       params: `{"notifications":${filter}}`,
-      tell: ({ method, params }) => {
+      notify: ({ method, params }) => {
         heard.push(`${method} ${write(params)}`)
         return undefined
       },
@@ -596,7 +596,7 @@ t.test('no method can name a denied item, and visible ones can be used', async (
             ref: one.includes(':') ? { type: 'ref/resource', uri: one } : { type: 'ref/prompt', name: one },
             notifications: { resourceSubscriptions: [one] },
           }
-          const isUsed = await handle(callOf({ method, params, tell: unheard })).then(
+          const isUsed = await handle(callOf({ method, params, notify: ignoreNotifications })).then(
             () => true,
             () => false,
           )

@@ -5,7 +5,7 @@ import { unlimited } from '../../../src/limits/memory.js'
 import { cutting } from '../../../src/policy/cut/cutting.js'
 import { KeptResults, type PartStore } from '../../../src/policy/cut/kept.js'
 import type { BridgeEvent } from '../../../src/ports/events.js'
-import type { Call, Final, Told } from '../../../src/protocol/call.js'
+import type { Call, Final, ServerNotification } from '../../../src/protocol/call.js'
 import { write } from '../../../src/rpc/splice.js'
 import { callOf, payload, result, toolCall } from '../../support/calls.js'
 
@@ -131,26 +131,26 @@ t.test('results of tasks are cut wherever they come, and kept once', async (t) =
 
 t.test('a notification that a task has ended has its result cut', async (t) => {
   const kept = new KeptResults([], store())
-  const heard: Told[] = []
+  const heard: ServerNotification[] = []
   const policy = cutting({ server: 's', limitOf: () => LIMIT, kept, memory: unlimited() })
-  const told = (params: object): Told => ({
+  const told = (params: object): ServerNotification => ({
     kind: 'notification',
     method: 'notifications/tasks',
     params: payload(params),
   })
   const working = told({ taskId: 't', status: 'working' })
-  const handle = policy(async ({ tell }) => {
-    await tell(working)
-    await tell(told({ taskId: 't', result: { content: [{ type: 'text', text: 'x'.repeat(5_000) }] } }))
+  const handle = policy(async ({ notify }) => {
+    await notify(working)
+    await notify(told({ taskId: 't', result: { content: [{ type: 'text', text: 'x'.repeat(5_000) }] } }))
     return result({})
   })
-  const tell = (one: Told) => {
+  const notify = (one: ServerNotification) => {
     heard.push(one)
     return undefined
   }
-  await handle(callOf({ method: 'subscriptions/listen', tell }))
+  await handle(callOf({ method: 'subscriptions/listen', notify }))
   t.equal(heard[0], working)
-  t.equal(JSON.parse(write((heard[1] as Told).params)).result.content.length, 3)
+  t.equal(JSON.parse(write((heard[1] as ServerNotification).params)).result.content.length, 3)
 })
 
 t.test('a URI is sealed: another one, also of another process, names nothing', async (t) => {
