@@ -103,52 +103,62 @@ for (const clientKind of CLIENTS)
     })
   }
 
+for (const kind of CLIENTS)
+  for (const era of ['modern', 'legacy']) {
+    const who = `${nameOf(kind)} client, ${era} server`
+    const plan = { modern: era === 'modern' }
+
+    t.test(`${who}: several texts are one, and other blocks keep their places`, async (t) => {
+      const client = await opened(kind, await startBridge(t, { ...lengthy(plan), ...CUT }))
+      const blocks = blocksOf(await callTool(client, 'several'))
+      t.match(blocks, [{ text: 'first' }, { type: 'image' }, { text: /^secondé+$/ }, { text: /part 1 of 2/ }, {}])
+      t.equal(blocks.length, 5)
+      const [rest = ''] = await readByTool(client, uriIn(blocks) as string)
+      t.match(`${blocks[2]?.text}${rest}`, /^secondé{2497}\nthird$/)
+      t.match(blocksOf(await callTool(client, 'long'))[0], { annotations: { priority: 1 } })
+      await client.close()
+    })
+
+    t.test(`${who}: images, audio, files and long resources become links, which are read whole`, async (t) => {
+      const client = await opened(kind, await startBridge(t, { ...lengthy(plan), ...CUT }))
+      const blocks = blocksOf(await callTool(client, 'media'))
+      const links = blocks.flatMap(({ type, uri = '' }) => (type === 'resource_link' ? uri : []))
+      t.equal(links.length, 4)
+      t.match(blocks.at(-1), { resource: { uri: 'file:///b.txt', text: 'short' } })
+      const [image, blob, text, audio] = links as [string, string, string, string]
+      t.equal((await readByResource(client, image)).join(), 'b'.repeat(8_000))
+      t.equal((await readByResource(client, blob)).join(), 'c'.repeat(8_000))
+      t.match((await readByResource(client, text)).join(''), /^# Aé+$/)
+      t.equal((await readByResource(client, audio)).join(), 'd'.repeat(8_000))
+      t.match(blocksOf(await callTool(client, 'read_more', { uri: audio })), [
+        { type: 'audio', data: 'd'.repeat(8_000), mimeType: 'audio/wav' },
+      ])
+      t.match(blocksOf(await callTool(client, 'read_more', { uri: image })), [
+        { type: 'image', data: 'b'.repeat(8_000), mimeType: 'image/png' },
+      ])
+      t.match(blocksOf(await callTool(client, 'read_more', { uri: blob })), [
+        { type: 'resource', resource: { blob: 'c'.repeat(8_000) } },
+      ])
+      await client.close()
+    })
+
+    t.test(`${who}: structured content is whole where clients validate it, or a link with its shape`, async (t) => {
+      const client = await opened(kind, await startBridge(t, { ...lengthy(plan), ...CUT }))
+      const { result = {} } = await callTool(client, 'rows')
+      t.notOk('structuredContent' in result)
+      const blocks = result['content'] as Block[]
+      t.match(blocks[0]?.text, /\{total: number, rows: \[500 of \{id: number, name: string\}\]\}/)
+      const read = JSON.parse((await readByTool(client, uriIn(blocks) as string)).join(''))
+      t.same([read.total, read.rows.length, read.rows[499].name], [500, 500, 'row 499'])
+      const declared = await callTool(client, 'declared')
+      t.equal(((declared.result?.['structuredContent'] as Json)['rows'] as Json[]).length, 500)
+      t.match(blocksOf(declared)[1]?.text, /part 1 of/, 'its text is cut all the same')
+      await client.close()
+    })
+  }
+
 for (const kind of CLIENTS) {
   const who = `${nameOf(kind)} client`
-
-  t.test(`${who}: several texts are one, and other blocks keep their places`, async (t) => {
-    const client = await opened(kind, await startBridge(t, { ...lengthy(), ...CUT }))
-    const blocks = blocksOf(await callTool(client, 'several'))
-    t.match(blocks, [{ text: 'first' }, { type: 'image' }, { text: /^secondé+$/ }, { text: /part 1 of 2/ }, {}])
-    t.equal(blocks.length, 5)
-    const [rest = ''] = await readByTool(client, uriIn(blocks) as string)
-    t.match(`${blocks[2]?.text}${rest}`, /^secondé{2497}\nthird$/)
-    t.match(blocksOf(await callTool(client, 'long'))[0], { annotations: { priority: 1 } })
-    await client.close()
-  })
-
-  t.test(`${who}: images, files and long resources become links, which are read whole`, async (t) => {
-    const client = await opened(kind, await startBridge(t, { ...lengthy(), ...CUT }))
-    const blocks = blocksOf(await callTool(client, 'media'))
-    const links = blocks.flatMap(({ type, uri = '' }) => (type === 'resource_link' ? uri : []))
-    t.equal(links.length, 3)
-    t.match(blocks.at(-1), { resource: { uri: 'file:///b.txt', text: 'short' } })
-    const [image, blob, text] = links as [string, string, string]
-    t.equal((await readByResource(client, image)).join(), 'b'.repeat(8_000))
-    t.equal((await readByResource(client, blob)).join(), 'c'.repeat(8_000))
-    t.match((await readByResource(client, text)).join(''), /^# Aé+$/)
-    t.match(blocksOf(await callTool(client, 'read_more', { uri: image })), [
-      { type: 'image', data: 'b'.repeat(8_000), mimeType: 'image/png' },
-    ])
-    t.match(blocksOf(await callTool(client, 'read_more', { uri: blob })), [
-      { type: 'resource', resource: { blob: 'c'.repeat(8_000) } },
-    ])
-    await client.close()
-  })
-
-  t.test(`${who}: structured content is whole where clients validate it, or a link with its shape`, async (t) => {
-    const client = await opened(kind, await startBridge(t, { ...lengthy(), ...CUT }))
-    const { result = {} } = await callTool(client, 'rows')
-    t.notOk('structuredContent' in result)
-    const blocks = result['content'] as Block[]
-    t.match(blocks[0]?.text, /\{total: number, rows: \[500 of \{id: number, name: string\}\]\}/)
-    const read = JSON.parse((await readByTool(client, uriIn(blocks) as string)).join(''))
-    t.same([read.total, read.rows.length, read.rows[499].name], [500, 500, 'row 499'])
-    const declared = await callTool(client, 'declared')
-    t.equal(((declared.result?.['structuredContent'] as Json)['rows'] as Json[]).length, 500)
-    t.match(blocksOf(declared)[1]?.text, /part 1 of/, 'its text is cut all the same')
-    await client.close()
-  })
 
   t.test(`${who}: a tool read_more of the server stays its own`, async (t) => {
     for (const pages of [0, 2]) {
