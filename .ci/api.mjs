@@ -27,7 +27,7 @@ const { Extractor, ExtractorConfig } = createRequire(resolve('.ci/tools/package/
 mkdirSync('.tap/api', { recursive: true })
 for (const [name, entry] of Object.entries(REPORTS)) {
   const path = join(FOLDER, `${name}.api.md`)
-  extract(name, resolve('dist/types/embed', `${entry}.d.ts`))
+  extract(name, resolve('dist/types/app/embed', `${entry}.d.ts`))
   if (values.check && read(path) !== read(join('.tap/api', `${name}.api.md`)))
     fail(`${path} is not what the sources export. After npm run build, node .ci/api.mjs writes it.`)
 }

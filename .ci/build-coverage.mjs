@@ -13,7 +13,7 @@ const module = `export const PAGE = ${JSON.stringify(page)}`
 writeFileSync(
   'dist/page-hook.js',
   `const page = { format: 'module', shortCircuit: true, source: ${JSON.stringify(module)} }
-export const load = (url, context, next) => (url.includes('/src/inspect/page.ts') ? page : next(url, context))
+export const load = (url, context, next) => (url.includes('/src/inspector/page.ts') ? page : next(url, context))
 `,
 )
 writeFileSync(

@@ -25,7 +25,7 @@ const embedPage = {
   name: 'page',
   setup({ onResolve, onLoad, onEnd }) {
     onResolve({ filter: /^\.\/page\.cjs$/ }, ({ path }) => ({ path, external: true }))
-    onLoad({ filter: /inspect[\\/]page\.ts$/ }, () => ({ contents: `export const { PAGE } = require('./page.cjs')` }))
+    onLoad({ filter: /inspector[\\/]page\.ts$/ }, () => ({ contents: `export const { PAGE } = require('./page.cjs')` }))
     onEnd(({ metafile }) => {
       Object.assign(metafile.inputs, partsOfPage.inputs)
       Object.assign(metafile.outputs, partsOfPage.outputs)
@@ -38,8 +38,8 @@ const findFiles = {
   name: 'files',
   setup({ onLoad }) {
     const places = {
-      'inspect/check/file.ts': ['CHECKER', './checker.cjs'],
-      'cli/extension/own-folder.ts': ['OWN_FOLDER', './'],
+      'inspector/check/file.ts': ['CHECKER', './checker.cjs'],
+      'command/extension/own-folder.ts': ['OWN_FOLDER', './'],
     }
     for (const [path, [name, place]] of Object.entries(places)) {
       const contents = `import { pathToFileURL } from 'node:url'
@@ -56,7 +56,7 @@ const knowVersion = {
   name: 'version',
   setup({ onLoad }) {
     const contents = `export const versionOfBridge = () => ${JSON.stringify(version)}`
-    onLoad({ filter: /src[\\/]version\.ts$/ }, () => ({ contents }))
+    onLoad({ filter: /src[\\/]base[\\/]version\.ts$/ }, () => ({ contents }))
   },
 }
 
@@ -123,7 +123,7 @@ const ofNode = {
 }
 
 /** Files that make schemas, which a usual start does not need: loaded when one of their exports is first used by another file. */
-const SCHEMAS = /^(?:config[\\/](?:json-schema|schema[\\/].+)|oauth[\\/]store[\\/]record)\.ts$/
+const SCHEMAS = /^(?:config[\\/](?:json-schema|schema[\\/].+)|services[\\/]oauth[\\/]store[\\/]record)\.ts$/
 const lateSchemas = {
   name: 'late-schemas',
   setup({ onResolve, onLoad }) {
@@ -216,7 +216,7 @@ const lean = {
 const { metafile } = await build({
   entryPoints: [
     { in: 'src/entry.ts', out: 'bridge' },
-    { in: 'src/inspect/check/worker.ts', out: 'checker' },
+    { in: 'src/inspector/check/worker.ts', out: 'checker' },
     ...Object.keys(groups).map((group) => ({ in: `.ci/chunks/${group}.cjs`, out: group })),
   ],
   outdir: out,
@@ -266,7 +266,7 @@ writeFileSync(join(out, 'mcp-bridge.1'), await manPage())
 /** The manual page, made by the sources of the help. */
 async function manPage() {
   const options = { bundle: true, write: false, platform: 'node', format: 'esm', logLevel: 'warning' }
-  const { outputFiles } = await build({ entryPoints: ['src/cli/man-page.ts'], ...options })
+  const { outputFiles } = await build({ entryPoints: ['src/command/man-page.ts'], ...options })
   const made = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`)
   return made.manPage(version)
 }

@@ -7,7 +7,7 @@ if (!isBuilt()) {
   stderr.write('Building mcp-bridge: some seconds, more on a busy machine. The next start needs no build.\n')
   run('.ci/build.mjs')
 }
-if (argv.includes('--types') && !isBuilt('dist/types/embed/index.d.ts')) run('.ci/types.mjs')
+if (argv.includes('--types') && !isBuilt('dist/types/app/embed/index.d.ts')) run('.ci/types.mjs')
 
 function run(script) {
   const { status } = spawnSync(execPath, [script], { stdio: ['ignore', 2, 2] })

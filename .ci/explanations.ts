@@ -1,11 +1,11 @@
 /**
- * src/inspect/explanations.ts: what the documents say about failures, as data for the inspector. It is what
+ * src/inspector/explanations.ts: what the documents say about failures, as data for the inspector. It is what
  * docs/troubleshooting.md is made of.
  */
 
-import type { FaultName } from '../src/fault/fault.js'
-import { BY_STATUS } from '../src/upstream/advice.js'
-import { CAUSES } from '../src/upstream/transport/causes.js'
+import type { FaultName } from '../src/base/fault/fault.js'
+import { BY_STATUS } from '../src/servers/advice.js'
+import { CAUSES } from '../src/servers/transport/causes.js'
 import { type Advice, CHANNEL, ENDED, FAULTS } from './troubleshooting.js'
 
 /** What the inspector can explain. All texts are Markdown; links are relative to docs/troubleshooting.md. */
@@ -32,7 +32,7 @@ export function explanations(): Explanations {
   }
 }
 
-/** The text of src/inspect/explanations.ts, before it is formatted. */
+/** The text of src/inspector/explanations.ts, before it is formatted. */
 export function explanationsModule(): string {
   const all = Object.entries(explanations()).map(
     ([name, value]) => `export const ${name} = ${JSON.stringify(value, null, 2)} as const\n`,

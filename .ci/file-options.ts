@@ -1,4 +1,4 @@
-/** src/embed/file-options.ts: the options of a configuration file as types, made of its JSON Schema, for programs that configure the bridge. */
+/** src/app/embed/file-options.ts: the options of a configuration file as types, made of its JSON Schema, for programs that configure the bridge. */
 import { isDeepStrictEqual } from 'node:util'
 import { jsonSchema } from '../src/config/json-schema.js'
 
@@ -16,7 +16,7 @@ interface Schema {
   $ref?: string
 }
 
-/** The text of src/embed/file-options.ts, before it is formatted. */
+/** The text of src/app/embed/file-options.ts, before it is formatted. */
 export function fileOptionsModule(): string {
   const { mcpServers = {}, groups = {}, ...others } = (jsonSchema() as Schema).properties ?? {}
   const [program = {}, address = {}] = valuesOf(mcpServers).anyOf ?? []

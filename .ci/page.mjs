@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
-const source = fileURLToPath(new URL('../src/page/', import.meta.url))
+const source = fileURLToPath(new URL('../src/inspector/page/', import.meta.url))
 
 /** The files of the page as text, and what went into them. */
 export async function bundlePage() {

@@ -15,7 +15,7 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
 /** The names of LOG_EVENTS. */
 const events = new Set(
   /LOG_EVENTS = \{(.*?)\n\}/s
-    .exec(readFileSync(new URL('log/events.ts', source), 'utf8'))[1]
+    .exec(readFileSync(new URL('base/log/events.ts', source), 'utf8'))[1]
     .match(/^ {2}\w+(?=:)/gm)
     .map((name) => name.trim()),
 )
@@ -33,7 +33,7 @@ for (const { path } of files.sort((a, b) => order(a.folder, b.folder) || order(a
   lines.push(`src/${path}: ${sentence}${logs}`)
 }
 if (silent.length > 0) fail(`These files do not begin with a comment that says what they are: ${silent.join(', ')}`)
-if (unlogged.size > 0) fail(`No file logs these events of src/log/events.ts: ${[...unlogged].join(', ')}`)
+if (unlogged.size > 0) fail(`No file logs these events of src/base/log/events.ts: ${[...unlogged].join(', ')}`)
 
 const words = argv.slice(2).map((word) => word.toLowerCase())
 for (const line of lines) if (words.every((word) => line.toLowerCase().includes(word))) console.log(line)

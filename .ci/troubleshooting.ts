@@ -3,11 +3,11 @@
  * taken from the sources; what is written here by hand is checked against them. Links are relative to docs/troubleshooting.md.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { table } from '../src/cli/configuration-page.js'
-import { type EndEvent, EXIT } from '../src/cli/errors.js'
-import { type FaultName, faults } from '../src/fault/fault.js'
-import { BY_MESSAGE, BY_STATUS } from '../src/upstream/advice.js'
-import { CAUSES } from '../src/upstream/transport/causes.js'
+import { type FaultName, faults } from '../src/base/fault/fault.js'
+import { table } from '../src/command/configuration-page.js'
+import { type EndEvent, EXIT } from '../src/command/errors.js'
+import { BY_MESSAGE, BY_STATUS } from '../src/servers/advice.js'
+import { CAUSES } from '../src/servers/transport/causes.js'
 import { messagesByKind } from './messages.js'
 
 const GENERATED =

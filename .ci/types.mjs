@@ -1,5 +1,5 @@
 /**
- * Writes the types of what the package exports into dist/types: the declarations of src/embed/index.ts and src/embed/plugin.ts, and
+ * Writes the types of what the package exports into dist/types: the declarations of src/app/embed/index.ts and src/app/embed/plugin.ts, and
  * of what they refer to, which are types alone. Each is there for ES modules and once more for CommonJS, because TypeScript takes the
  * ending of a declaration for that of its module.
  */
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 
 const DECLARATIONS = '.tap/declarations'
 const IMPORT = / from '(\.[^']+)\.js'/g
-const ENTRIES = ['embed/index.d.ts', 'embed/plugin.d.ts']
+const ENTRIES = ['app/embed/index.d.ts', 'app/embed/plugin.d.ts']
 
 chdir(fileURLToPath(new URL('..', import.meta.url)))
 rmSync(DECLARATIONS, { recursive: true, force: true })

@@ -1,6 +1,6 @@
 #!/bin/sh
 # HEALTHCHECK of the image: exits with 0 if the bridge of this container serves, else with 1. A bridge that serves writes the
-# seconds since the machine was started into a file every two seconds (src/cli/heartbeat.ts). So the check knows of one that
+# seconds since the machine was started into a file every two seconds (src/command/heartbeat.ts). So the check knows of one that
 # has not started, has stopped or hangs, whatever its configuration says, and starts no other program.
 file=${MCP_BRIDGE_HEALTH_FILE:-/dev/shm/mcp-bridge-health}
 # A container with very little CPU may stand still for a while.

@@ -3,8 +3,8 @@
  * code of the other.
  */
 import type { FastifyPluginAsync } from 'fastify'
-import type { PluginOptions } from './embed/fastify.js'
-import type { Bridge, BridgeOptions } from './embed/options.js'
+import type { PluginOptions } from './app/embed/fastify.js'
+import type { Bridge, BridgeOptions } from './app/embed/options.js'
 
 /** Runs the program. */
 export async function run(): Promise<void> {
@@ -12,11 +12,11 @@ export async function run(): Promise<void> {
 }
 
 export async function createBridge(options: BridgeOptions): Promise<Bridge> {
-  const embed = await import('./embed/create.js')
+  const embed = await import('./app/embed/create.js')
   return embed.createBridge(options)
 }
 
 export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options) => {
-  const embed = await import('./embed/fastify.js')
+  const embed = await import('./app/embed/fastify.js')
   return embed.mcpBridge(app, options)
 }

@@ -3,19 +3,19 @@ import { closeSync, openSync } from 'node:fs'
 import process from 'node:process'
 import { isSea } from 'node:sea'
 import { isatty } from 'node:tty'
-import { checkNow, invalidAsJson } from './cli/check.js'
-import { cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
-import { adviceToRun, configOf, probeAgain } from './cli/own-command.js'
-import { type Command, parseCommand, speaksToPeople } from './cli/parse.js'
-import { type EndSignal, type Program, quietLog, sourcesOf } from './cli/program.js'
-import { startAhead } from './cli/start-ahead.js'
+import { createLog } from './base/log/log.js'
+import { LineWriter } from './base/log/writer.js'
+import { waitForEachAddress } from './base/net/families.js'
+import { versionOfBridge } from './base/version.js'
+import { checkNow, invalidAsJson } from './command/check.js'
+import { cliErrorOf, EXIT, inFields, inWords } from './command/errors.js'
+import { adviceToRun, configOf, probeAgain } from './command/own-command.js'
+import { type Command, parseCommand, speaksToPeople } from './command/parse.js'
+import { type EndSignal, type Program, quietLog, sourcesOf } from './command/program.js'
+import { startAhead } from './command/start-ahead.js'
 import type { Settings } from './config/settings.js'
-import type { Discovery, DiscoveryOptions } from './discovery/discovery.js'
-import { createLog } from './log/log.js'
-import { LineWriter } from './log/writer.js'
-import { waitForEachAddress } from './net/families.js'
-import { endPrograms } from './upstream/transport/stdio/process-group.js'
-import { versionOfBridge } from './version.js'
+import { endPrograms } from './servers/transport/stdio/process-group.js'
+import type { Discovery, DiscoveryOptions } from './services/discovery/discovery.js'
 
 /** Milliseconds for pending stderr output to be read before the process ends. */
 const LAST_WORDS = 1_000
@@ -125,7 +125,7 @@ async function run(command: Command): Promise<number | undefined> {
   if (command.kind !== 'run' && command.kind !== 'demo') process.stdout.on('error', stdoutFailed)
   switch (command.kind) {
     case 'help': {
-      const { helpOf, shortHelp } = await import('./cli/help.js')
+      const { helpOf, shortHelp } = await import('./command/help.js')
       output.out(command.commands ? helpOf(command.commands) : shortHelp())
       return EXIT.ok
     }
@@ -139,66 +139,66 @@ async function run(command: Command): Promise<number | undefined> {
       output.out(invalidAsJson(command))
       return EXIT.config
     case 'probe': {
-      const { probe } = await import('./cli/probe.js')
+      const { probe } = await import('./command/probe.js')
       return codeOf(await probe(command.settings, command.json, program))
     }
     case 'replay': {
-      const { runReplay } = await import('./cli/replay.js')
+      const { runReplay } = await import('./command/replay.js')
       return codeOf(await runReplay(command, program))
     }
     case 'tail': {
-      const { tail } = await import('./cli/tail.js')
-      const { socketsOf } = await import('./cli/tail-target.js')
+      const { tail } = await import('./command/tail.js')
+      const { socketsOf } = await import('./command/tail-target.js')
       const options = { ...command, sockets: socketsOf(env) }
       return codeOf(await tail(options, { stdout: process.stdout, err: output.err, env }))
     }
     case 'status': {
-      const { runStatus } = await import('./cli/status.js')
+      const { runStatus } = await import('./command/status.js')
       return codeOf(await runStatus(command.action, program))
     }
     case 'inspect': {
-      const { runInspect } = await import('./cli/inspect.js')
+      const { runInspect } = await import('./command/inspect.js')
       await runInspect(command.action, program)
       return undefined
     }
     case 'completion': {
-      const { completionFor } = await import('./cli/completion.js')
+      const { completionFor } = await import('./command/completion.js')
       output.out(completionFor(command.shell))
       return EXIT.ok
     }
     case 'bundle': {
-      const { runBundle } = await import('./cli/extension/run.js')
+      const { runBundle } = await import('./command/extension/run.js')
       await runBundle(command.action, program)
       return EXIT.ok
     }
     case 'size': {
-      const { sizeOf, sizingInWords } = await import('./cli/size.js')
+      const { sizeOf, sizingInWords } = await import('./command/size.js')
       const sizing = sizeOf(command.load)
       output.out(command.json ? `${JSON.stringify(sizing, null, 2)}\n` : sizingInWords(sizing))
       return EXIT.ok
     }
     case 'demo': {
       survive()
-      const { demo } = await import('./cli/demo.js')
+      const { demo } = await import('./command/demo.js')
       await demo(command.settings, program)
       return undefined
     }
     case 'demo server': {
       const serveDemo =
         command.era === 'legacy'
-          ? (await import('./demo/server.js')).serveDemo
-          : (await import('./demo/modern-server.js')).serveModernDemo
+          ? (await import('./command/demo/server.js')).serveDemo
+          : (await import('./command/demo/modern-server.js')).serveModernDemo
       await serveDemo(program.stdin, program.stdout)
       return EXIT.ok
     }
     case 'discover': {
-      const { runDiscover } = await import('./cli/discover.js')
-      const { signInFor } = await import('./cli/sign-in.js')
+      const { runDiscover } = await import('./command/discover.js')
+      const { signInFor } = await import('./command/sign-in.js')
       const found = await discovering((settings) => signInFor(program, settings))
       return codeOf(await runDiscover(found, command.settings, output, command.json))
     }
     case 'trust': {
-      const { runTrust } = await import('./cli/trust.js')
+      const { runTrust } = await import('./command/trust.js')
       const { action, trustStore } = command
       return codeOf(
         await runTrust(action, {
@@ -211,34 +211,34 @@ async function run(command: Command): Promise<number | undefined> {
       )
     }
     case 'login': {
-      const { login } = await import('./cli/sign-in.js')
+      const { login } = await import('./command/sign-in.js')
       await login(command.settings, program)
       return EXIT.ok
     }
     case 'logout': {
-      const { logout } = await import('./cli/sign-in.js')
+      const { logout } = await import('./command/sign-in.js')
       return codeOf(await logout(command.settings, command.store, program))
     }
     case 'auth status': {
-      const { runAuthStatus } = await import('./cli/auth.js')
-      const { signInFor } = await import('./cli/sign-in.js')
+      const { runAuthStatus } = await import('./command/auth.js')
+      const { signInFor } = await import('./command/sign-in.js')
       const { settings, store, json } = command
       return codeOf(await runAuthStatus(settings, signInFor(program, settings, { store }).store, output, json))
     }
     case 'edit': {
-      const { runEdit } = await import('./cli/edit-config.js')
+      const { runEdit } = await import('./command/edit-config.js')
       runEdit(command.action, program)
       return EXIT.ok
     }
     case 'wrap': {
-      const { runWrap } = await import('./cli/wrap/run.js')
+      const { runWrap } = await import('./command/wrap/run.js')
       runWrap(command.action, program)
       return EXIT.ok
     }
     case 'run': {
       survive()
       if (command.record === undefined) startAhead(command.settings, env)
-      const { serve } = await import('./cli/serve.js')
+      const { serve } = await import('./command/serve.js')
       await serve(command, program)
       return undefined
     }
@@ -281,8 +281,8 @@ function codeOf(succeeded: boolean): number {
 async function discovering(
   signIn?: (settings: Settings) => DiscoveryOptions['signIn'],
 ): Promise<(settings: Settings) => Discovery> {
-  const { Discovery } = await import('./discovery/discovery.js')
-  const { discoveryHost } = await import('./bridge/discovery-host.js')
+  const { Discovery } = await import('./services/discovery/discovery.js')
+  const { discoveryHost } = await import('./app/discovery-host.js')
   const host = discoveryHost({ log: quietLog(program), version, env }, configOf(program))
   const sources = sourcesOf(program)
   return (settings) => new Discovery({ settings, host, sources, signIn: signIn?.(settings) })

@@ -1,6 +1,6 @@
 /** What is hidden is not heard of, and what a reload hides is hidden from clients in the middle of something. */
 import t from 'tap'
-import type { Bridge } from '../src/bridge/bridge.js'
+import type { Bridge } from '../src/app/bridge.js'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { QUESTIONS } from './fixtures/modern-questions.mjs'
 import { createBridge, settingsOf } from './support/bridge.js'

@@ -6,7 +6,7 @@ import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { readArguments } from '../src/cli/arguments.js'
+import { readArguments } from '../src/command/arguments.js'
 import { temporaryFolder } from './support/folder.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -158,17 +158,17 @@ t.test('the tree prints every source file with what it is, or those with given w
     (await promisify(execFile)(execPath, ['.ci/tree.mjs', ...words], { cwd: root })).stdout
   t.match(await tree(), /^src\/main\.ts: The process: /m)
   const some = (await tree('oauth/', 'REFRESH')).trim().split('\n')
-  t.ok(some.length > 0 && some.every((line) => /^src\/oauth\/.*refresh/i.test(line)), some.join('\n'))
+  t.ok(some.length > 0 && some.every((line) => /^src\/services\/oauth\/.*refresh/i.test(line)), some.join('\n'))
 })
 
 t.test('the tree fails on a file without a description, and on an event that no file logs', async (t) => {
   const folder = temporaryFolder(t)
-  for (const name of ['.ci', 'src/net', 'src/log']) mkdirSync(join(folder, name), { recursive: true })
+  for (const name of ['.ci', 'src/base/net', 'src/base/log']) mkdirSync(join(folder, name), { recursive: true })
   cpSync(join(root, '.ci/tree.mjs'), join(folder, '.ci/tree.mjs'))
   const tree = (...args: string[]) => promisify(execFile)(execPath, ['.ci/tree.mjs', ...args], { cwd: folder })
 
   writeFileSync(
-    join(folder, 'src/log/events.ts'),
+    join(folder, 'src/base/log/events.ts'),
     "/** The events. */\nexport const LOG_EVENTS = {\n  started: 'A.',\n} as const",
   )
   writeFileSync(
@@ -177,9 +177,9 @@ t.test('the tree fails on a file without a description, and on an event that no 
   )
   t.equal((await tree()).stdout, 'src/main.ts: Starts all of it. Logs started.\nsrc/log/events.ts: The events.\n')
 
-  writeFileSync(join(folder, 'src/net/proxy.ts'), "import './fetch.js'\n")
+  writeFileSync(join(folder, 'src/base/net/proxy.ts'), "import './fetch.js'\n")
   await t.rejects(tree(), /do not begin with a comment that says what they are: net\/proxy\.ts\n$/)
   writeFileSync(join(folder, 'src/main.ts'), '/** Starts. */\n')
-  writeFileSync(join(folder, 'src/net/proxy.ts'), '/** Finds proxies. */\n')
-  await t.rejects(tree(), /No file logs these events of src\/log\/events\.ts: started\n$/)
+  writeFileSync(join(folder, 'src/base/net/proxy.ts'), '/** Finds proxies. */\n')
+  await t.rejects(tree(), /No file logs these events of src\/base\/log\/events\.ts: started\n$/)
 })

@@ -1,7 +1,7 @@
 /** Keys that are configured: they can be changed without anybody noticing who has something sealed with the old one. */
 import t from 'tap'
+import { keyOf, Sealer } from '../src/base/crypto/seal.js'
 import { parseSettings } from '../src/config/settings.js'
-import { keyOf, Sealer } from '../src/crypto/seal.js'
 
 const [old, anew] = ['the old secret, which is long enough', 'the new secret, which is long enough'] as const
 

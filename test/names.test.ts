@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
 const root = fileURLToPath(new URL('../src/', import.meta.url))
-const tests = fileURLToPath(new URL('./', import.meta.url))
+const tests = fileURLToPath(new URL('.//', import.meta.url))
 /** What embedding programs import has the names that suit them. */
-const PUBLIC = ['embed/options.ts', 'embed/file-options.ts']
+const PUBLIC = ['app/embed/options.ts', 'app/embed/file-options.ts']
 const EXPORTED = /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm
 
-/** A bound: a constant of a file, or one that rooms share (src/limits/constants.ts). */
+/** A bound: a constant of a file, or one that rooms share (src/base/limits/constants.ts). */
 const BOUND = /^(?:export )?const ((?:MAX|MOST)_\w+)/gm
 
 t.test('no two exported types have the same name', async (t) => {

@@ -72,7 +72,7 @@ t.test('metrics, health and changes of a running bridge', { skip }, async (t) =>
   const [here = '', ofFile = '', other = ''] = commandsOf('health')
   const changes = commandsOf('changes')
   const [check = '', hangUp = ''] = changes
-  // Those that add and remove servers run in cli/managed-servers.
+  // Those that add and remove servers run in command/managed-servers.
   const version = changes.find((command) => command.includes('--version')) ?? 'false'
   const { code, out, err } = await run(
     t,

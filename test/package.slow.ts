@@ -114,13 +114,13 @@ t.test('tools and TypeScript accept its exports and types', async (t) => {
   for (const ending of ['.d.ts', '.d.cts'])
     t.same(
       published.filter((name) => name.endsWith(ending)).sort(),
-      [...embed, 'ports/transport'].map((name) => name + ending),
+      [...embed, 'mcp/ports/transport'].map((name) => name + ending),
       'nothing internal has types',
     )
 })
 
 t.test('a pack after a build builds nothing, and one after a change does', async (t) => {
-  const files = ['dist/bridge.cjs', 'dist/types/embed/index.d.ts'].map((path) => join(source, path))
+  const files = ['dist/bridge.cjs', 'dist/types/app/embed/index.d.ts'].map((path) => join(source, path))
   const times = () => files.map((file) => statSync(file).mtimeMs)
   const pack = () => run('npm', ['pack', '--dry-run'], { cwd: source })
   await pack()

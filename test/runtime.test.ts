@@ -1,5 +1,5 @@
 import t from 'tap'
-import { losesHeaders } from '../src/cli/runtime.js'
+import { losesHeaders } from '../src/command/runtime.js'
 
 t.test('recognizes a Node.js that drops headers', async (t) => {
   const rows: [version: string, loses: boolean][] = [

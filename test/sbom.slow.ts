@@ -36,7 +36,7 @@ t.test('`dependencies` are the packages that the bridge imports, and include no 
   const { metafile } = await build({
     ...options,
     absWorkingDir: root,
-    entryPoints: ['src/entry.ts', 'src/inspect/check/worker.ts', 'src/page/main.ts'],
+    entryPoints: ['src/entry.ts', 'src/inspector/check/worker.ts', 'src/inspector/page/main.ts'],
     metafile: true,
     splitting: true,
     outdir: 'dist',

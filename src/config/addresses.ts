@@ -2,7 +2,7 @@
  * Reads the addresses to listen on, the paths of servers, and the addresses of servers: https:, sse+https:, unix: and stdio:.
  */
 import parseCommandLine from 'string-argv'
-import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
+import { parseUrl, withoutBrackets } from '../base/texts/parse-url.js'
 import { addressHint } from './address-hint.js'
 import { ConfigError } from './error.js'
 import { groupPaths } from './groups.js'

@@ -1,6 +1,6 @@
 /** Issues of authentication: of clients at the bridge, and of the bridge at servers. */
 import { BlockList, isIP } from 'node:net'
-import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
+import { parseUrl, withoutBrackets } from '../base/texts/parse-url.js'
 import { isLoopback, type Listen } from './addresses.js'
 import { directIssuers, hasSeveral, isOnBehalf, secretOf, usualAccount } from './derived.js'
 import type { Issue } from './error.js'

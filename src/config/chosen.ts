@@ -1,6 +1,6 @@
 /** Issues of the choice of what clients see of a server. */
 
-import { parseUrl } from '../texts/parse-url.js'
+import { parseUrl } from '../base/texts/parse-url.js'
 import type { Listen } from './addresses.js'
 import { isApprovedAtPage, mayHavePage } from './derived.js'
 import type { Issue } from './error.js'

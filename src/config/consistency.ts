@@ -1,5 +1,5 @@
 /** Checks combinations of options that the schema cannot express: a table of checks, and those of no larger subject. */
-import { namesInWords } from '../texts/nearest.js'
+import { namesInWords } from '../base/texts/nearest.js'
 import { type Listen, parseListen } from './addresses.js'
 import { ADDRESS, authentication, exposure, identity, signIn } from './authentication.js'
 import { approving, chosen } from './chosen.js'

@@ -1,6 +1,6 @@
 /** Values that follow from several options together. */
 
-import { withoutBrackets } from '../texts/parse-url.js'
+import { withoutBrackets } from '../base/texts/parse-url.js'
 import { isLoopback, type Listen, parseListen } from './addresses.js'
 import { defaultsOfSignIn } from './defaults.js'
 import { forwardedTo } from './forwarding.js'

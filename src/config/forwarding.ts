@@ -1,5 +1,5 @@
 /** Which headers of callers a server gets (`forward`), and what cannot be meant. */
-import { isOfConnection } from '../texts/headers.js'
+import { isOfConnection } from '../base/texts/headers.js'
 import type { Issue } from './error.js'
 import { isStdio } from './kinds.js'
 import type { Settings } from './schema/schema.js'

@@ -1,5 +1,5 @@
 /** The groups of settings: servers, prefixes and paths, including the default group of several servers. */
-import { amongNames } from '../texts/nearest.js'
+import { amongNames } from '../base/texts/nearest.js'
 import { defaultsOfGroup } from './defaults.js'
 import type { Issue } from './error.js'
 import type { GroupEntry } from './schema/groups.js'

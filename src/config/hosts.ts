@@ -1,6 +1,6 @@
 /** Checks hosts and origins that requests may name: what none of them can name is refused, with the right spelling. */
-import { isHost, originOf } from '../texts/host-name.js'
-import { parseUrl } from '../texts/parse-url.js'
+import { isHost, originOf } from '../base/texts/host-name.js'
+import { parseUrl } from '../base/texts/parse-url.js'
 
 const SCHEME = /^[a-z][a-z\d+.-]*:\/\//i
 const IPV6 = /^[\da-f]*:[\da-f]*:[\da-f:.]*$/i

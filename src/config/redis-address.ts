@@ -1,5 +1,5 @@
 /** What is wrong with an address of Redis, and how to write it instead. The messages never repeat it: it may have a password. */
-import { parseUrl } from '../texts/parse-url.js'
+import { parseUrl } from '../base/texts/parse-url.js'
 
 const FORM = 'has to be a redis:// or rediss:// address'
 const ENCODED =

@@ -1,5 +1,5 @@
 /** Synonyms of options, from people and other programs: suggestions for unknown keys. */
-import { nearest } from '../texts/nearest.js'
+import { nearest } from '../base/texts/nearest.js'
 
 /** Synonyms of an option, without punctuation and in lower case. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {

@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname } from 'node:path'
 import { SignJWT } from 'jose'
-import { accountKey } from '../../src/oauth/client/account.js'
+import { accountKey } from '../../src/services/oauth/client/account.js'
 import { temporary } from './processes.js'
 
 /** The path of a store without a token, for the bridge on this port. */

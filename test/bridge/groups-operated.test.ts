@@ -1,6 +1,6 @@
 /** What operators and others see of a group: readiness, metrics, and the published list of servers. */
 import t from 'tap'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'

@@ -1,7 +1,7 @@
 /** Parts of cut results in this process: they expire, and make room when memory is short. */
 import t from 'tap'
-import { keptParts } from '../../src/bridge/kept-parts.js'
-import { Memory } from '../../src/limits/memory.js'
+import { keptParts } from '../../src/app/kept-parts.js'
+import { Memory } from '../../src/base/limits/memory.js'
 
 const entry = (id: string, { owner = 'o', bytes = 4_096, until = 1_000 } = {}) => ({
   id,

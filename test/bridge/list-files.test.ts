@@ -2,8 +2,8 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { ListFiles } from '../../src/bridge/list-files.js'
-import type { Log } from '../../src/log/events.js'
+import { ListFiles } from '../../src/app/list-files.js'
+import type { Log } from '../../src/base/log/events.js'
 import { temporaryFolder } from '../support/folder.js'
 
 const isWindows = process.platform === 'win32'

@@ -1,6 +1,6 @@
 /** What a reload makes anew when an option changes: nothing, the mount, or its server with its processes and sessions. */
 import t from 'tap'
-import { losesCallers, mountSettings, planOf } from '../../src/bridge/mount-settings.js'
+import { losesCallers, mountSettings, planOf } from '../../src/app/mount-settings.js'
 import { fileSchema } from '../../src/config/schema/schema.js'
 import { OPTIONS, parseSettings, SERVER_KEYS, type Settings } from '../../src/config/settings.js'
 

@@ -2,12 +2,12 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import t from 'tap'
-import { readArguments } from '../../src/cli/arguments.js'
-import { COMMAND_NAMES, type CommandName, EVERYWHERE, rowOf } from '../../src/cli/commands.js'
-import { cliErrorOf } from '../../src/cli/errors.js'
-import { FLAGS, type FlagName, flagOf } from '../../src/cli/flags.js'
-import { parseCommand } from '../../src/cli/parse.js'
-import { UsageError } from '../../src/cli/usage-error.js'
+import { readArguments } from '../../src/command/arguments.js'
+import { COMMAND_NAMES, type CommandName, EVERYWHERE, rowOf } from '../../src/command/commands.js'
+import { cliErrorOf } from '../../src/command/errors.js'
+import { FLAGS, type FlagName, flagOf } from '../../src/command/flags.js'
+import { parseCommand } from '../../src/command/parse.js'
+import { UsageError } from '../../src/command/usage-error.js'
 import { temporaryFolder } from '../support/folder.js'
 
 const flagNames = Object.keys(FLAGS) as FlagName[]

@@ -2,9 +2,9 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { editConfig } from '../../src/cli/edit-config.js'
-import { cliErrorOf, inWords } from '../../src/cli/errors.js'
-import { parseCommand } from '../../src/cli/parse.js'
+import { editConfig } from '../../src/command/edit-config.js'
+import { cliErrorOf, inWords } from '../../src/command/errors.js'
+import { parseCommand } from '../../src/command/parse.js'
 import { run } from '../support/cli.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
 

@@ -1,7 +1,7 @@
 /** Groups on the command line: which one is served, and what `check` and `probe` say of them. */
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { parseCommand } from '../../src/cli/parse.js'
+import { parseCommand } from '../../src/command/parse.js'
 import { groupsOf, type Settings } from '../../src/config/settings.js'
 import { check } from '../support/check.js'
 import { run, says, startProgram } from '../support/cli.js'

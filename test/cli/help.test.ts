@@ -1,11 +1,11 @@
 /** Help and the pages of options in docs/reference: both are made of the tables of commands and flags, and of the schema of options. */
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { COMMAND_NAMES, rowOf } from '../../src/cli/commands.js'
-import { configurationPages } from '../../src/cli/configuration-page.js'
-import { FLAGS, type FlagName, flagOf } from '../../src/cli/flags.js'
-import { helpOf, shortHelp } from '../../src/cli/help.js'
-import { parseCommand } from '../../src/cli/parse.js'
+import { COMMAND_NAMES, rowOf } from '../../src/command/commands.js'
+import { configurationPages } from '../../src/command/configuration-page.js'
+import { FLAGS, type FlagName, flagOf } from '../../src/command/flags.js'
+import { helpOf, shortHelp } from '../../src/command/help.js'
+import { parseCommand } from '../../src/command/parse.js'
 import { settingsSchema } from '../../src/config/json-schema.js'
 import { options } from '../../src/config/reference.js'
 

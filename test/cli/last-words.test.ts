@@ -1,8 +1,8 @@
 /** A program that does not start says why on stderr: operators read it wherever the server is named unavailable. */
 import t from 'tap'
-import { adviceOn, whyInLine } from '../../src/upstream/advice.js'
-import { openingFault } from '../../src/upstream/failure.js'
-import { ChannelError } from '../../src/upstream/transport/channel.js'
+import { adviceOn, whyInLine } from '../../src/servers/advice.js'
+import { openingFault } from '../../src/servers/failure.js'
+import { ChannelError } from '../../src/servers/transport/channel.js'
 import { run, says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { temporaryFile } from '../support/folder.js'

@@ -1,7 +1,7 @@
 /** `mcp-bridge login` at servers that need no sign-in: it says so, and what to do instead. */
 import t from 'tap'
-import { runLogin, type SignInTarget } from '../../src/cli/auth.js'
-import { Fault } from '../../src/fault/fault.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { runLogin, type SignInTarget } from '../../src/command/auth.js'
 import { run } from '../support/cli.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { ModernHttp } from '../support/modern-http.js'

@@ -1,8 +1,8 @@
 /** The tables of docs/moving.md have each flag of the programs, and agree with what the command line advises. */
 import t from 'tap'
-import { readArguments } from '../../src/cli/arguments.js'
-import { flagOf } from '../../src/cli/flags.js'
-import { insteadOf } from '../../src/cli/habits.js'
+import { readArguments } from '../../src/command/arguments.js'
+import { flagOf } from '../../src/command/flags.js'
+import { insteadOf } from '../../src/command/habits.js'
 import { FLAGS_OF, movingRows } from '../support/moving.js'
 
 t.test('each flag of each program has a row', async (t) => {

@@ -1,8 +1,8 @@
 /** `mcp-bridge size`: what it computes, what it refuses, and that the documents have its figures. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { parseCommand } from '../../src/cli/parse.js'
-import { FIGURES, type Load, sizeOf, sizingInWords } from '../../src/cli/size.js'
+import { parseCommand } from '../../src/command/parse.js'
+import { FIGURES, type Load, sizeOf, sizingInWords } from '../../src/command/size.js'
 
 const NONE: Load = { calls: 0, sessions: 0, streams: 0, parked: 0, forwarded: undefined }
 const page = readFileSync(new URL('../../docs/replicas.md', import.meta.url), 'utf8')

@@ -1,8 +1,8 @@
 /** A token of callers on the command line: in a variable or in a file, never in the arguments. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { cliErrorOf, inWords } from '../../src/cli/errors.js'
-import { parseCommand } from '../../src/cli/parse.js'
+import { cliErrorOf, inWords } from '../../src/command/errors.js'
+import { parseCommand } from '../../src/command/parse.js'
 import { says, startProgram } from '../support/cli.js'
 import { temporaryFile } from '../support/folder.js'
 import { legacyStdio } from '../support/legacy-stdio.js'

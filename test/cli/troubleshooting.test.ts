@@ -2,11 +2,11 @@
 import { existsSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { troubleshootingPages } from '../../.ci/troubleshooting.js'
-import { cliErrorOf, EXIT, inWords } from '../../src/cli/errors.js'
-import { parseCommand } from '../../src/cli/parse.js'
-import { faults } from '../../src/fault/fault.js'
-import { BY_STATUS } from '../../src/upstream/advice.js'
-import { CAUSES } from '../../src/upstream/transport/causes.js'
+import { faults } from '../../src/base/fault/fault.js'
+import { cliErrorOf, EXIT, inWords } from '../../src/command/errors.js'
+import { parseCommand } from '../../src/command/parse.js'
+import { BY_STATUS } from '../../src/servers/advice.js'
+import { CAUSES } from '../../src/servers/transport/causes.js'
 import { atLeast } from '../support/at-least.js'
 
 const docs = new URL('../../docs/', import.meta.url)

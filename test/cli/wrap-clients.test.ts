@@ -1,11 +1,11 @@
 /** `wrap` and `unwrap` with files as the programs write them: what becomes of each entry, and that all comes back. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { parseCommand } from '../../src/cli/parse.js'
-import { CLIENTS, layoutOf } from '../../src/cli/wrap/clients.js'
-import { entriesIn, unwrapped, wrapped } from '../../src/cli/wrap/plan.js'
-import { isAsJoined, joined, parted } from '../../src/cli/wrap/together.js'
-import { readJson } from '../../src/formats/document.js'
+import { parseCommand } from '../../src/command/parse.js'
+import { CLIENTS, layoutOf } from '../../src/command/wrap/clients.js'
+import { entriesIn, unwrapped, wrapped } from '../../src/command/wrap/plan.js'
+import { isAsJoined, joined, parted } from '../../src/command/wrap/together.js'
+import { readJson } from '../../src/config/formats/document.js'
 
 const LAUNCHER = { command: '/usr/bin/node', args: ['/opt/main.js'] }
 const machine = { platform: 'linux', home: '/home/me', cwd: '/project', env: {} }

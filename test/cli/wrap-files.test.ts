@@ -12,12 +12,12 @@ import {
 import { join } from 'node:path'
 import { execPath } from 'node:process'
 import t from 'tap'
-import { rowOf } from '../../src/cli/commands.js'
-import { parseCommand } from '../../src/cli/parse.js'
-import { CLIENTS, filesOf, layoutOf } from '../../src/cli/wrap/clients.js'
-import { readBackup, readClientFile, removeBackup, writeBackup, writeClientFile } from '../../src/cli/wrap/file.js'
-import { launcherOf } from '../../src/cli/wrap/launcher.js'
-import { entriesIn, unwrapped, wrapped } from '../../src/cli/wrap/plan.js'
+import { rowOf } from '../../src/command/commands.js'
+import { parseCommand } from '../../src/command/parse.js'
+import { CLIENTS, filesOf, layoutOf } from '../../src/command/wrap/clients.js'
+import { readBackup, readClientFile, removeBackup, writeBackup, writeClientFile } from '../../src/command/wrap/file.js'
+import { launcherOf } from '../../src/command/wrap/launcher.js'
+import { entriesIn, unwrapped, wrapped } from '../../src/command/wrap/plan.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
 
 const LAUNCHER = { command: '/usr/bin/node', args: ['/opt/mcp-bridge/dist/main.js'] }

@@ -1,7 +1,7 @@
 /** What a configuration says of signing in to servers: what is taken, and what cannot be meant. */
 import t from 'tap'
+import { readConfigFile } from '../../src/config/formats/read.js'
 import { ConfigError, OPTIONS, parseSettings, type ServerSettings, signInOf } from '../../src/config/settings.js'
-import { readConfigFile } from '../../src/formats/read.js'
 
 const elsewhere = { env: { SECRET: 'hush' }, read: String }
 const url = 'https://mcp.example.com/mcp'

@@ -1,9 +1,9 @@
 /** Program: the bridge in a program, by the plugin for Fastify or behind the Fetch API, at an address and in front of a server. */
 import { serve } from '@hono/node-server'
 import { fastify } from 'fastify'
+import { createBridge } from '../../src/app/embed/create.js'
+import { mcpBridge } from '../../src/app/embed/fastify.js'
 import { parseUpstream } from '../../src/config/settings.js'
-import { createBridge } from '../../src/embed/create.js'
-import { mcpBridge } from '../../src/embed/fastify.js'
 
 const [within, address = '', upstream = ''] = process.argv.slice(2)
 const { hostname: host, port } = new URL(address)

@@ -1,8 +1,8 @@
 /** SHA-256 in the forms that keys, names and principals have. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { digest, digestedPrincipal, sha256, shortDigest } from '../../src/crypto/digest.js'
-import { shownPrincipal } from '../../src/texts/principal.js'
+import { digest, digestedPrincipal, sha256, shortDigest } from '../../src/base/crypto/digest.js'
+import { shownPrincipal } from '../../src/base/texts/principal.js'
 
 const TEXTS = ['', 'secret', 'ü\u0000"\\']
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { digest } from '../../src/crypto/digest.js'
-import { newKey, randomId, Sealer } from '../../src/crypto/seal.js'
+import { digest } from '../../src/base/crypto/digest.js'
+import { newKey, randomId, Sealer } from '../../src/base/crypto/seal.js'
 
 const FIELDS = { x: 'an id', r: 7, p: 'é😀', exp: 1_900_000_000_000 }
 

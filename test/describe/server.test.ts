@@ -1,10 +1,10 @@
 /** What `probe` and `check` say of the part of a server that clients see. */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
+import { DECEPTIVE, printableLines } from '../../src/base/texts/printable.js'
 import { parseSettings } from '../../src/config/settings.js'
-import { groupInWords } from '../../src/describe/group.js'
-import { describeServer, serverInWords } from '../../src/describe/server.js'
-import { DECEPTIVE, printableLines } from '../../src/texts/printable.js'
+import { groupInWords } from '../../src/middle/describe/group.js'
+import { describeServer, serverInWords } from '../../src/middle/describe/server.js'
 import { createBridge } from '../support/bridge.js'
 import { check } from '../support/check.js'
 import { temporaryFile } from '../support/folder.js'

@@ -1,6 +1,6 @@
 /** What people mean by what they give. */
 import t from 'tap'
-import { meaningOf } from '../../src/discovery/sources/address.js'
+import { meaningOf } from '../../src/services/discovery/sources/address.js'
 
 t.test('the form of an address determines its kind', async (t) => {
   const host = (origin: string) => ({ kind: 'host', origin })

@@ -1,7 +1,14 @@
 import t from 'tap'
-import { CANDIDATES, type Finding, isPlain, merge, type Source, transportNamed } from '../../src/discovery/candidate.js'
-import { httpEndpoint, stdioEndpoint } from '../../src/discovery/endpoint.js'
-import { pathName } from '../../src/formats/names.js'
+import { pathName } from '../../src/config/formats/names.js'
+import {
+  CANDIDATES,
+  type Finding,
+  isPlain,
+  merge,
+  type Source,
+  transportNamed,
+} from '../../src/services/discovery/candidate.js'
+import { httpEndpoint, stdioEndpoint } from '../../src/services/discovery/endpoint.js'
 
 const at = (source: Source, name: string, url: string, more: Partial<Finding> = {}): Finding => ({
   name,

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
-import { cardDocuments } from '../../src/discovery/cards.js'
-import { findAtHost } from '../../src/discovery/sources/well-known.js'
-import { type Discovered, discover, type Examined } from '../../src/discovery/steps.js'
+import { cardDocuments } from '../../src/services/discovery/cards.js'
+import { findAtHost } from '../../src/services/discovery/sources/well-known.js'
+import { type Discovered, discover, type Examined } from '../../src/services/discovery/steps.js'
 import { legacyServer, makeWorld, manifestFor, modernServer, offers, type World } from '../support/found.js'
 import { bytesOf, publisherWith } from '../support/trust.js'
 

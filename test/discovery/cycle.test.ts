@@ -1,6 +1,12 @@
 import t, { type Test } from 'tap'
-import { CoolingDown, Cycles, type CyclesOptions, type FailedCycle, freshness } from '../../src/discovery/cycle.js'
-import { failure } from '../../src/discovery/failure.js'
+import {
+  CoolingDown,
+  Cycles,
+  type CyclesOptions,
+  type FailedCycle,
+  freshness,
+} from '../../src/services/discovery/cycle.js'
+import { failure } from '../../src/services/discovery/failure.js'
 
 const MINUTE = 60_000
 const ENDPOINT = 'https://mcp.example/mcp'

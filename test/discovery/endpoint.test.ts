@@ -1,6 +1,6 @@
 import t from 'tap'
-import { canonical, httpEndpoint, stdioEndpoint } from '../../src/discovery/endpoint.js'
-import { parseAddress } from '../../src/net/address.js'
+import { parseAddress } from '../../src/base/net/address.js'
+import { canonical, httpEndpoint, stdioEndpoint } from '../../src/services/discovery/endpoint.js'
 
 const key = (address: string) => canonical(httpEndpoint(address))
 

@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { findInFiles, finding } from '../../src/discovery/sources/files.js'
-import { type Machine, usualFiles } from '../../src/discovery/sources/usual-files.js'
+import { findInFiles, finding } from '../../src/services/discovery/sources/files.js'
+import { type Machine, usualFiles } from '../../src/services/discovery/sources/usual-files.js'
 
 /** Files of a test, and what is found in them. */
 async function find(

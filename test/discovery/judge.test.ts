@@ -1,12 +1,18 @@
 /** How far a server is trusted, fact by fact, and what follows for a server that runs. */
 import { join } from 'node:path'
 import t from 'tap'
-import type { ManifestServer } from '../../src/discovery/manifest.js'
-import { type Facts, judge, type TrustVerdict } from '../../src/discovery/trust/judge.js'
-import { verifyManifest } from '../../src/discovery/trust/jws.js'
-import { type Approval, keptListOf, type SeenTools, type Trust, TrustStore } from '../../src/discovery/trust/store.js'
-import { trustStatusOf } from '../../src/discovery/trust/trust-status.js'
-import type { ToolList } from '../../src/ports/trust-status.js'
+import type { ToolList } from '../../src/mcp/ports/trust-status.js'
+import type { ManifestServer } from '../../src/services/discovery/manifest.js'
+import { type Facts, judge, type TrustVerdict } from '../../src/services/discovery/trust/judge.js'
+import { verifyManifest } from '../../src/services/discovery/trust/jws.js'
+import {
+  type Approval,
+  keptListOf,
+  type SeenTools,
+  type Trust,
+  TrustStore,
+} from '../../src/services/discovery/trust/store.js'
+import { trustStatusOf } from '../../src/services/discovery/trust/trust-status.js'
 import { temporaryFolder } from '../support/folder.js'
 import { bytesOf, DAY, DELETE_ALL, ENDPOINT, listOf, manifestOf, NOW, publisherWith, READ } from '../support/trust.js'
 

@@ -1,8 +1,8 @@
 /** Signatures that are what they have to be; test/discovery/hostile-trust.slow.ts has those that are not. */
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import { type DocumentVersion, verifyManifest } from '../../src/discovery/trust/jws.js'
-import { type PublisherKey, readPublicKey, readSigningKey } from '../../src/discovery/trust/keys.js'
+import { type DocumentVersion, verifyManifest } from '../../src/services/discovery/trust/jws.js'
+import { type PublisherKey, readPublicKey, readSigningKey } from '../../src/services/discovery/trust/keys.js'
 import { bytesOf, DAY, manifestOf, NOW, publisherWith } from '../support/trust.js'
 
 const ed = await publisherWith('ed25519')

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Ajv } from 'ajv'
 import t from 'tap'
-import { ManifestError, manifestJsonSchema, readManifest } from '../../src/discovery/manifest.js'
+import { ManifestError, manifestJsonSchema, readManifest } from '../../src/services/discovery/manifest.js'
 import { bytesOf, manifestOf, NOW } from '../support/trust.js'
 
 const server = (changes: object) => manifestOf({}, changes)

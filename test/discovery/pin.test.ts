@@ -5,9 +5,16 @@ import type { AddressInfo } from 'node:net'
 import { connect as dial, type TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
 import { Agent, buildConnector, request } from 'undici'
-import { assertPinned, isPin, lookAt, originToPin, pinnedConnector, pinOf } from '../../src/discovery/trust/pin.js'
-import { guardedConnector } from '../../src/net/connect.js'
-import { Guard } from '../../src/net/guard.js'
+import { guardedConnector } from '../../src/base/net/connect.js'
+import { Guard } from '../../src/base/net/guard.js'
+import {
+  assertPinned,
+  isPin,
+  lookAt,
+  originToPin,
+  pinnedConnector,
+  pinOf,
+} from '../../src/services/discovery/trust/pin.js'
 import { makeCa, makeKeys, type ServerOptions, serveTls } from '../support/tls.js'
 
 const ca = await makeCa()

@@ -1,16 +1,16 @@
 /** What a bridge says of the servers that it fronts, and that others can rely on it. */
 import { fastify } from 'fastify'
 import t from 'tap'
-import { readManifest } from '../../src/discovery/manifest.js'
+import { wellKnown } from '../../src/clients/plugins/well-known.js'
+import { readManifest } from '../../src/services/discovery/manifest.js'
 import {
   type Fronted,
   type Publication,
   publishedManifest,
   publisherOf,
   publishing,
-} from '../../src/discovery/publish.js'
-import { verifyManifest } from '../../src/discovery/trust/jws.js'
-import { wellKnown } from '../../src/plugins/well-known.js'
+} from '../../src/services/discovery/publish.js'
+import { verifyManifest } from '../../src/services/discovery/trust/jws.js'
 import { NOW, publisherWith } from '../support/trust.js'
 
 const HOUR = 3_600_000

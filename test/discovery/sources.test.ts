@@ -1,11 +1,11 @@
 /** Places on the network that name servers: registries and hosts. */
 import { readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import type { Findings } from '../../src/discovery/candidate.js'
-import { documents, type FetchDocument } from '../../src/discovery/documents.js'
-import { failure } from '../../src/discovery/failure.js'
-import { findInRegistry } from '../../src/discovery/sources/registry.js'
-import { findAtHost, type ReadManifest } from '../../src/discovery/sources/well-known.js'
+import type { Findings } from '../../src/services/discovery/candidate.js'
+import { documents, type FetchDocument } from '../../src/services/discovery/documents.js'
+import { failure } from '../../src/services/discovery/failure.js'
+import { findInRegistry } from '../../src/services/discovery/sources/registry.js'
+import { findAtHost, type ReadManifest } from '../../src/services/discovery/sources/well-known.js'
 import { makeCa, serveTls } from '../support/tls.js'
 import { setTrap } from '../support/trap.js'
 

@@ -1,7 +1,7 @@
 /** The log line of a call names the caller, and the configuration chooses which calls have a line. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'

@@ -1,8 +1,8 @@
 /** Batches: splitting an array of messages, and joining the answers. */
 import t from 'tap'
-import { readBatch, together } from '../../src/downstream/legacy/batch.js'
-import type { Message } from '../../src/rpc/message.js'
-import { join } from '../../src/rpc/source.js'
+import type { Message } from '../../src/base/rpc/message.js'
+import { join } from '../../src/base/rpc/source.js'
+import { readBatch, together } from '../../src/clients/legacy/batch.js'
 import { faultOf } from '../support/faults.js'
 import { parseText, textOf } from '../support/messages.js'
 

@@ -1,8 +1,8 @@
 /** Requests that are being answered, and how a client cancels one. */
 import t from 'tap'
-import { InFlight } from '../../src/downstream/legacy/in-flight.js'
-import type { Id, Params } from '../../src/rpc/message.js'
-import { parseObject } from '../../src/rpc/splice.js'
+import type { Id, Params } from '../../src/base/rpc/message.js'
+import { parseObject } from '../../src/base/rpc/splice.js'
+import { InFlight } from '../../src/clients/legacy/in-flight.js'
 
 const id = (text: string) => text as Id
 const cancelled = (requestId: string, reason = '"Enough"'): Params =>

@@ -1,11 +1,11 @@
 /** Several calls that share one subscription: what all of them get, and what ends one without the others. */
 import t from 'tap'
-import { SharedListening } from '../../src/downstream/legacy/shared-listening.js'
-import { Fault } from '../../src/fault/fault.js'
-import { ANONYMOUS, type Call, type Final, type ServerNotification } from '../../src/protocol/call.js'
-import { ACKNOWLEDGED } from '../../src/protocol/subscriptions.js'
-import { EMPTY, parseObject } from '../../src/rpc/splice.js'
-import { HangUp } from '../../src/time/hang-up.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { EMPTY, parseObject } from '../../src/base/rpc/splice.js'
+import { HangUp } from '../../src/base/time/hang-up.js'
+import { SharedListening } from '../../src/clients/legacy/shared-listening.js'
+import { ANONYMOUS, type Call, type Final, type ServerNotification } from '../../src/mcp/protocol/call.js'
+import { ACKNOWLEDGED } from '../../src/mcp/protocol/subscriptions.js'
 
 const LISTS = '{"notifications":{"toolsListChanged":true}}'
 const told = (method: string): ServerNotification => ({ kind: 'notification', method, params: EMPTY })

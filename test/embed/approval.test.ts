@@ -1,6 +1,6 @@
 /** A person approves calls in a bridge that is part of a program: clients and servers of the SDKs, connected by transports in memory. */
 import t from 'tap'
-import { createBridge } from '../../src/embed/create.js'
+import { createBridge } from '../../src/app/embed/create.js'
 import { Person, SDK_CLIENTS, SDK_SERVERS } from '../support/in-memory-sdks.js'
 
 for (const [ofClient, connectClient] of Object.entries(SDK_CLIENTS))

@@ -1,6 +1,6 @@
 /** Results are cut in a bridge that is part of a program: clients and servers of the SDKs, connected by transports in memory. */
 import t from 'tap'
-import { createBridge } from '../../src/embed/create.js'
+import { createBridge } from '../../src/app/embed/create.js'
 import { SDK_CLIENTS, SDK_SERVERS } from '../support/in-memory-sdks.js'
 
 const ALL = 'é'.repeat(5_000)

@@ -1,6 +1,6 @@
 /** Requests of the Fetch API, answered without a network. */
 import t from 'tap'
-import { createBridge } from '../../src/embed/create.js'
+import { createBridge } from '../../src/app/embed/create.js'
 import { holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 import { type LegacyStdio, legacyStdio } from '../support/legacy-stdio.js'

@@ -6,8 +6,8 @@ import { McpServer as LegacyServer } from '@modelcontextprotocol/sdk/server/mcp.
 import { McpServer as ModernServer } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import t from 'tap'
-import { createBridge } from '../../src/embed/create.js'
-import type { SdkTransport } from '../../src/embed/options.js'
+import { createBridge } from '../../src/app/embed/create.js'
+import type { SdkTransport } from '../../src/app/embed/options.js'
 
 const INFO = { name: 'in memory', version: '1.0.0' }
 

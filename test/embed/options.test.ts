@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type * as z from 'zod'
 import { fileOptionsModule } from '../../.ci/file-options.js'
+import type { FileOptions } from '../../src/app/embed/options.js'
 import type { fileSchema } from '../../src/config/schema/schema.js'
-import type { FileOptions } from '../../src/embed/options.js'
 
 type Input = z.input<typeof fileSchema>
 /** Options whose types can be compared without following those of JSON, which have no end. */
@@ -13,7 +13,7 @@ type Plain = 'timeouts' | 'compat' | 'log'
 type Limits<T extends { limits?: object | undefined }> = { limits: Omit<NonNullable<T['limits']>, 'tools'> }
 
 t.test('the file is fresh (npm run schema writes it)', async (t) => {
-  const file = readFileSync(new URL('../../src/embed/file-options.ts', import.meta.url), 'utf8')
+  const file = readFileSync(new URL('../../src/app/embed/file-options.ts', import.meta.url), 'utf8')
   // What a formatter changes.
   const plain = (text: string) => text.replace(/[\s|()'"\\]/g, '')
   // Without the texts, which are long.

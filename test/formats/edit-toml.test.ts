@@ -1,7 +1,7 @@
 /** Changes in the text of TOML files: the value is as it should be, and all other bytes stay. */
 import t from 'tap'
-import { type FileChange, Uneditable } from '../../src/formats/edit.js'
-import { editableToml } from '../../src/formats/edit-toml.js'
+import { type FileChange, Uneditable } from '../../src/config/formats/edit.js'
+import { editableToml } from '../../src/config/formats/edit-toml.js'
 
 const KEYS = ['s', 'a']
 const BY: FileChange = {

@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { readConfigFile } from '../../src/config/formats/read.js'
 import { OPTIONS } from '../../src/config/settings.js'
-import { readConfigFile } from '../../src/formats/read.js'
 import { check } from '../support/check.js'
 import { temporaryFolder } from '../support/folder.js'
 

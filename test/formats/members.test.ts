@@ -1,7 +1,7 @@
 /** Members of a file that people write: put in and taken out, with everything else as it was. */
 import { parse } from 'jsonc-parser'
 import t from 'tap'
-import { withMember, withoutMember } from '../../src/formats/members.js'
+import { withMember, withoutMember } from '../../src/config/formats/members.js'
 
 const put = (text: string, name = 'b') => withMember(text, 'mcpServers', name, { url: 'u', env: { A: '1' } })
 const take = (text: string, name = 'b') => withoutMember(text, 'mcpServers', name)

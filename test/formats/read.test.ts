@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import t from 'tap'
+import { readConfigFile } from '../../src/config/formats/read.js'
 import { OPTIONS } from '../../src/config/settings.js'
-import { readConfigFile } from '../../src/formats/read.js'
 
 const folder = fileURLToPath(new URL('../fixtures/configs/', import.meta.url))
 const options = { home: '/home/ada', options: OPTIONS }

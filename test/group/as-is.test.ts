@@ -1,6 +1,6 @@
 /** A group whose resources keep the URIs of their servers, and two servers with the same URI. */
 import t from 'tap'
-import { value } from '../../src/rpc/splice.js'
+import { value } from '../../src/base/rpc/splice.js'
 import { until } from '../support/eventually.js'
 import { ask, callOf, FakeServer, faultOf, groupOf, type paramsOf, resultOf } from './fakes.js'
 

@@ -1,12 +1,12 @@
 /** Lists of servers that do not end, or are no lists: their server is named, and the others are served. */
 import t from 'tap'
-import type { Parts } from '../../src/group/parts.js'
-import { WholeLists } from '../../src/group/whole-lists.js'
-import { MAX_LIST_TIME, MAX_MEMBER_CURSOR, MAX_PAGES } from '../../src/limits/constants.js'
-import { Memory } from '../../src/limits/memory.js'
-import type { Call } from '../../src/protocol/call.js'
-import { MAX_SCANNED } from '../../src/rpc/scan.js'
-import { parseObject, value } from '../../src/rpc/splice.js'
+import { MAX_LIST_TIME, MAX_MEMBER_CURSOR, MAX_PAGES } from '../../src/base/limits/constants.js'
+import { Memory } from '../../src/base/limits/memory.js'
+import { MAX_SCANNED } from '../../src/base/rpc/scan.js'
+import { parseObject, value } from '../../src/base/rpc/splice.js'
+import type { Call } from '../../src/mcp/protocol/call.js'
+import type { Parts } from '../../src/middle/group/parts.js'
+import { WholeLists } from '../../src/middle/group/whole-lists.js'
 import { ask, callOf, FakeServer, faultOf, groupOf, named, resultOf } from './fakes.js'
 
 type Json = Record<string, unknown>

@@ -1,15 +1,15 @@
 /** Scripted servers of a group, and calls of clients. */
 
-import { Fault } from '../../src/fault/fault.js'
-import { Group, type GroupOptions } from '../../src/group/group.js'
-import type { GroupPlan, Member } from '../../src/group/member.js'
-import { unlimited } from '../../src/limits/memory.js'
-import type { Log } from '../../src/log/events.js'
-import type { AskedClient, Call, Final, Handler, Notice, ServerNotification } from '../../src/protocol/call.js'
-import { ACKNOWLEDGED } from '../../src/protocol/subscriptions.js'
-import type { Upstream } from '../../src/protocol/upstream.js'
-import { EMPTY, parseObject, value, write } from '../../src/rpc/splice.js'
-import { HangUp } from '../../src/time/hang-up.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { unlimited } from '../../src/base/limits/memory.js'
+import type { Log } from '../../src/base/log/events.js'
+import { EMPTY, parseObject, value, write } from '../../src/base/rpc/splice.js'
+import { HangUp } from '../../src/base/time/hang-up.js'
+import type { AskedClient, Call, Final, Handler, Notice, ServerNotification } from '../../src/mcp/protocol/call.js'
+import { ACKNOWLEDGED } from '../../src/mcp/protocol/subscriptions.js'
+import type { Upstream } from '../../src/mcp/protocol/upstream.js'
+import { Group, type GroupOptions } from '../../src/middle/group/group.js'
+import type { GroupPlan, Member } from '../../src/middle/group/member.js'
 
 type Json = Record<string, unknown>
 /** The answer to a method: a result, or a function that returns the reply. */

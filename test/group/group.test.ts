@@ -1,10 +1,10 @@
 /** A group of scripted servers: which server gets a call, and what clients see. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import type { AskedClient } from '../../src/protocol/call.js'
-import { type Payload, parseObject, raw, value, write } from '../../src/rpc/splice.js'
-import { HangUp } from '../../src/time/hang-up.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { type Payload, parseObject, raw, value, write } from '../../src/base/rpc/splice.js'
+import { HangUp } from '../../src/base/time/hang-up.js'
+import type { AskedClient } from '../../src/mcp/protocol/call.js'
 import { until } from '../support/eventually.js'
 import { ask, callOf, errorOf, FakeServer, faultOf, groupOf, inputOf, named, paramsOf, resultOf } from './fakes.js'
 

@@ -1,8 +1,8 @@
 /** The complete lists of a group's servers survive a restart of the bridge, each for the person to whom it was listed. */
 import t from 'tap'
-import type { GroupPlan, Member } from '../../src/group/member.js'
-import type { ListStore } from '../../src/ports/list-store.js'
-import type { Call, Final } from '../../src/protocol/call.js'
+import type { ListStore } from '../../src/mcp/ports/list-store.js'
+import type { Call, Final } from '../../src/mcp/protocol/call.js'
+import type { GroupPlan, Member } from '../../src/middle/group/member.js'
 import { until } from '../support/eventually.js'
 import { ask, callOf, FakeServer, groupOf, named, paramsOf, resultOf } from './fakes.js'
 

@@ -1,7 +1,7 @@
 /** The first list of a group waits for servers that were never met; afterwards what they listed last is served at once. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { Fault } from '../../src/fault/fault.js'
+import { Fault } from '../../src/base/fault/fault.js'
 import { until } from '../support/eventually.js'
 import { ask, callOf, FakeServer, groupOf, named, resultOf } from './fakes.js'
 

@@ -1,6 +1,6 @@
 /** Subscriptions to a group: a client's subscription, made of one to each server concerned. */
 import t from 'tap'
-import { Fault } from '../../src/fault/fault.js'
+import { Fault } from '../../src/base/fault/fault.js'
 import { until } from '../support/eventually.js'
 import { ask, callOf, errorOf, FakeServer, faultOf, groupOf, named, paramsOf } from './fakes.js'
 

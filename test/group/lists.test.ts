@@ -1,8 +1,8 @@
 /** Lists of a group: equal ones are merged once, and the order in which servers start or answer changes nothing (7.2). */
 import fc from 'fast-check'
 import t from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import { type Payload, parseObject, value } from '../../src/rpc/splice.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { type Payload, parseObject, value } from '../../src/base/rpc/splice.js'
 import { ask, callOf, FakeServer, groupOf, named, resultOf } from './fakes.js'
 
 type Result = Record<string, unknown>

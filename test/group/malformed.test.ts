@@ -5,7 +5,7 @@ import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttp } f
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test } from 'tap'
-import type { Call } from '../../src/protocol/call.js'
+import type { Call } from '../../src/mcp/protocol/call.js'
 import { createBridge } from '../support/bridge.js'
 import { ask, FakeServer, groupOf, paramsOf, resultOf } from './fakes.js'
 

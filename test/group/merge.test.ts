@@ -1,6 +1,7 @@
 /** Merging the answers of several servers. */
 import fc from 'fast-check'
 import t from 'tap'
+import { parseObject, write } from '../../src/base/rpc/splice.js'
 import {
   itemsOf,
   joinedCapabilities,
@@ -10,9 +11,8 @@ import {
   joinedMeta,
   leastHint,
   onlyForeign,
-} from '../../src/group/merge.js'
-import { replaced } from '../../src/group/places.js'
-import { parseObject, write } from '../../src/rpc/splice.js'
+} from '../../src/middle/group/merge.js'
+import { replaced } from '../../src/middle/group/places.js'
 
 const said = (server: string, result: object) => ({
   server,

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { prefixOf } from '../../src/config/groups.js'
-import { prefixed, prefixedLogger, splitName } from '../../src/group/names.js'
-import { mayExpandTo, prefixedUri, splitUri } from '../../src/group/uris.js'
+import { prefixed, prefixedLogger, splitName } from '../../src/middle/group/names.js'
+import { mayExpandTo, prefixedUri, splitUri } from '../../src/middle/group/uris.js'
 
 const prefix = fc.stringMatching(/^[A-Za-z][A-Za-z0-9-]{0,31}$/)
 /** Servers whose prefixes differ in more than case. */

@@ -1,8 +1,8 @@
 /** The common span of the parts of a call in a group ends as the call does. */
 import t from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import { type PartsEnd, partLog } from '../../src/group/part-log.js'
-import type { CallLog } from '../../src/protocol/call.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import type { CallLog } from '../../src/mcp/protocol/call.js'
+import { type PartsEnd, partLog } from '../../src/middle/group/part-log.js'
 import { result } from '../support/calls.js'
 
 /** How the span ends if the parts end like this, and together so. */

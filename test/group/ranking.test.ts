@@ -1,8 +1,8 @@
 /** Which words find which tools. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { ranked } from '../../src/group/ranking.js'
-import { indexOf } from '../../src/group/tool-index.js'
+import { ranked } from '../../src/middle/group/ranking.js'
+import { indexOf } from '../../src/middle/group/tool-index.js'
 
 const TOOLS = [
   { name: 'github__search_code', description: 'Searches the code of all repositories' },

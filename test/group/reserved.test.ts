@@ -1,7 +1,7 @@
 /** What is the bridge's own, and what is another server's: a server of a group cannot pass for either. */
 import t from 'tap'
-import { prefixedLogger } from '../../src/group/names.js'
-import { write } from '../../src/rpc/splice.js'
+import { write } from '../../src/base/rpc/splice.js'
+import { prefixedLogger } from '../../src/middle/group/names.js'
 import { answering, type Era } from '../support/answering.js'
 import { startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'

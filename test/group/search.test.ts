@@ -1,14 +1,14 @@
 /** A group with tool search: what is listed and found, and how a call through `call_tool` is handled. */
 import fc from 'fast-check'
 import t from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import type { SearchPlan } from '../../src/group/member.js'
-import { unlimited } from '../../src/limits/memory.js'
-import { scopes } from '../../src/policy/scopes.js'
-import { ToolNames } from '../../src/policy/tool-names.js'
-import { SIGN_IN_TOOL } from '../../src/protocol/account.js'
-import type { Call } from '../../src/protocol/call.js'
-import { parseObject, raw, value, write } from '../../src/rpc/splice.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { unlimited } from '../../src/base/limits/memory.js'
+import { parseObject, raw, value, write } from '../../src/base/rpc/splice.js'
+import { SIGN_IN_TOOL } from '../../src/mcp/protocol/account.js'
+import type { Call } from '../../src/mcp/protocol/call.js'
+import type { SearchPlan } from '../../src/middle/group/member.js'
+import { scopes } from '../../src/middle/policy/scopes.js'
+import { ToolNames } from '../../src/middle/policy/tool-names.js'
 import { ask, callOf, errorOf, FakeServer, faultOf, groupOf, inputOf, named, paramsOf, resultOf } from './fakes.js'
 
 type Json = Record<string, unknown>
@@ -409,7 +409,7 @@ t.test('declares tools, and explains the search in the instructions', async (t) 
 
 t.test('indexes the tools for each search if there is no memory for an index', async (t) => {
   const { a, b } = setUp()
-  const { Memory } = await import('../../src/limits/memory.js')
+  const { Memory } = await import('../../src/base/limits/memory.js')
   const { group } = groupOf({ a, b }, { search: SEARCH }, { memory: new Memory({ max: 0 }) })
   t.same(await found(group, 'issue'), ['a__get_issue'])
   t.same(await found(group, 'issue'), ['a__get_issue'])

@@ -1,8 +1,8 @@
 /** How the servers of a group share the index of their tools, and when it is made anew. */
 import t from 'tap'
-import type { WholeList } from '../../src/group/lists.js'
-import { ToolIndexes } from '../../src/group/tool-indexes.js'
-import { Memory, unlimited } from '../../src/limits/memory.js'
+import { Memory, unlimited } from '../../src/base/limits/memory.js'
+import type { WholeList } from '../../src/middle/group/lists.js'
+import { ToolIndexes } from '../../src/middle/group/tool-indexes.js'
 import { FakeServer } from './fakes.js'
 
 /** Bytes of the index of ten tools, and a little more. */

@@ -1,6 +1,6 @@
 /** Which server of a group gets a URI without prefix, when servers claim URIs of others. */
 import t from 'tap'
-import { value } from '../../src/rpc/splice.js'
+import { value } from '../../src/base/rpc/splice.js'
 import { ask, callOf, FakeServer, faultOf, groupOf, named, type paramsOf, resultOf } from './fakes.js'
 
 const INVALID = -32602

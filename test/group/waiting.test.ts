@@ -1,6 +1,6 @@
 /** A client whose list waits for servers is told so: by progress and in the log, as it wants them. */
 import t from 'tap'
-import type { Call } from '../../src/protocol/call.js'
+import type { Call } from '../../src/mcp/protocol/call.js'
 import { until } from '../support/eventually.js'
 import { callOf, FakeServer, groupOf, named, paramsOf, resultOf } from './fakes.js'
 

@@ -1,7 +1,7 @@
 /** Clients that leave at the worst of moments leave nothing behind. Names begin with the number of the hole. */
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { modernRequest } from '../support/attack.js'
 import { startBridge } from '../support/bridge.js'
 import { type EventStream, openStream } from '../support/events.js'

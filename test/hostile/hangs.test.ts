@@ -1,7 +1,7 @@
 /** Programs that hang are replaced, and programs that work are not. Names begin with the number of the finding. */
 import t, { type Test } from 'tap'
-import { Peer } from '../../src/upstream/peer.js'
-import { StdioTransport } from '../../src/upstream/transport/stdio/stdio.js'
+import { Peer } from '../../src/servers/peer.js'
+import { StdioTransport } from '../../src/servers/transport/stdio/stdio.js'
 import { startBridge } from '../support/bridge.js'
 import { type HeldTimers, holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'

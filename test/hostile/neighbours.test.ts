@@ -1,7 +1,7 @@
 /** One caller asks for many large answers at once: its calls take turns with those of others, in every lane. */
 import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
-import { mcpBridge } from '../../src/embed/fastify.js'
+import { mcpBridge } from '../../src/app/embed/fastify.js'
 import { startBridge } from '../support/bridge.js'
 import { BULKY, type BulkyServer } from '../support/bulky.js'
 import { LegacyClient } from '../support/legacy-client.js'

@@ -1,7 +1,7 @@
 /** What passes between peers of one era while the server changes, redirects or fails, and when the bridge is stopped. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
 import { until } from '../support/eventually.js'

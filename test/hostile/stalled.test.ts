@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { Stalled } from '../../src/bridge/stalled.js'
+import { Stalled } from '../../src/app/stalled.js'
 import { leaper } from '../support/clock.js'
 import { repeatUntil, until } from '../support/eventually.js'
 

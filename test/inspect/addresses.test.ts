@@ -1,8 +1,8 @@
 /** Addresses, lines of stderr and digests of tokens: the inspector shows them without what may be secret, with and without texts. */
 import t, { type Test } from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
-import { type CallView, Views } from '../../src/inspect/views.js'
-import { EventRecorder } from '../../src/recorder/recorder.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { Ring } from '../../src/inspector/ring.js'
+import { type CallView, Views } from '../../src/inspector/views.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'

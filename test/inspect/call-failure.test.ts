@@ -1,7 +1,7 @@
 /** What is known about a failed call. */
 import t from 'tap'
-import { failureOf } from '../../src/inspect/call-failure.js'
-import { Views } from '../../src/inspect/views.js'
+import { failureOf } from '../../src/inspector/call-failure.js'
+import { Views } from '../../src/inspector/views.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 
 /** The failure of the newest call, after these lines before it, and others after its start. */

@@ -1,7 +1,7 @@
 /** What events add up to of calls that continue others. */
 import t from 'tap'
-import { KEPT_OF_CALLS } from '../../src/inspect/call-views.js'
-import { type CallView, Views } from '../../src/inspect/views.js'
+import { KEPT_OF_CALLS } from '../../src/inspector/call-views.js'
+import { type CallView, Views } from '../../src/inspector/views.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 import { viewsOf } from '../support/watched.js'
 

@@ -4,8 +4,8 @@
  * Runs in its own process: its browser ends with it.
  */
 import t, { type Test } from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
-import { EventRecorder } from '../../src/recorder/recorder.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { Ring } from '../../src/inspector/ring.js'
 import { startBridge } from '../support/bridge.js'
 import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'

@@ -1,7 +1,7 @@
 /** What the inspector shows of what the configuration hides and rewrites. */
 import t from 'tap'
-import { Views } from '../../src/inspect/views.js'
-import { UNKNOWN } from '../../src/recorder/rules.js'
+import { UNKNOWN } from '../../src/inspector/recorder/rules.js'
+import { Views } from '../../src/inspector/views.js'
 import { CLIENTS, connect } from '../matrix/clients.js'
 import { nameOf } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'

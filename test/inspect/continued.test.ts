@@ -1,8 +1,8 @@
 /** Which call of a modern client continues which: the one whose questions it answers, of the same principal and tool. */
 import t, { type Test } from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
-import { Views } from '../../src/inspect/views.js'
-import { EventRecorder } from '../../src/recorder/recorder.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { Ring } from '../../src/inspector/ring.js'
+import { Views } from '../../src/inspector/views.js'
 import { ADA, NAME } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'

@@ -1,8 +1,8 @@
 /** What the inspector shows of results that were cut, and of calls that a person approves. */
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { Views } from '../../src/inspect/views.js'
-import { UNKNOWN } from '../../src/recorder/rules.js'
+import { UNKNOWN } from '../../src/inspector/recorder/rules.js'
+import { Views } from '../../src/inspector/views.js'
 import type { Client } from '../matrix/client.js'
 import { CLIENTS, type ClientKind, connect } from '../matrix/clients.js'
 import { nameOf } from '../matrix/run.js'

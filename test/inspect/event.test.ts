@@ -1,8 +1,8 @@
 /** Events of files: those of an export are read. A file may come from anybody, so nothing else is. */
 import t from 'tap'
-import { eventIn } from '../../src/inspect/event.js'
-import { Ring } from '../../src/inspect/ring.js'
-import type { RecordedEvent, TraceEvent } from '../../src/recorder/events.js'
+import { eventIn } from '../../src/inspector/event.js'
+import type { RecordedEvent, TraceEvent } from '../../src/inspector/recorder/events.js'
+import { Ring } from '../../src/inspector/ring.js'
 import { eventsIn, listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const ODD = '"\\\n\u2028</script>é\ud800'

@@ -2,17 +2,17 @@
 import { existsSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { explanations } from '../../.ci/explanations.js'
-import { faults } from '../../src/fault/fault.js'
-import { adviceOn } from '../../src/inspect/advice.js'
-import * as made from '../../src/inspect/explanations.js'
-import { piecesOf, plainOf } from '../../src/inspect/markdown.js'
-import { RULE_SENTENCES } from '../../src/inspect/rule-sentences.js'
-import { RULES } from '../../src/recorder/rules.js'
+import { faults } from '../../src/base/fault/fault.js'
+import { adviceOn } from '../../src/inspector/advice.js'
+import * as made from '../../src/inspector/explanations.js'
+import { piecesOf, plainOf } from '../../src/inspector/markdown.js'
+import { RULES } from '../../src/inspector/recorder/rules.js'
+import { RULE_SENTENCES } from '../../src/inspector/rule-sentences.js'
 
 const docs = new URL('../../docs/', import.meta.url)
 const read = (name: string) => readFileSync(new URL(name, docs), 'utf8')
 
-t.test('src/inspect/explanations.ts is fresh: npm run schema writes it', async (t) => {
+t.test('src/inspector/explanations.ts is fresh: npm run schema writes it', async (t) => {
   t.same({ ...made }, explanations())
 })
 

@@ -1,10 +1,10 @@
 /** Mistakes in filters: what is said about words that are valid, and match nothing, or not what was meant. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { helpOf } from '../../src/cli/help.js'
-import { FIELDS, readFilter } from '../../src/inspect/filter.js'
-import { VALUES } from '../../src/inspect/filter-hints.js'
-import { type CallView, Views } from '../../src/inspect/views.js'
+import { helpOf } from '../../src/command/help.js'
+import { FIELDS, readFilter } from '../../src/inspector/filter.js'
+import { VALUES } from '../../src/inspector/filter-hints.js'
+import { type CallView, Views } from '../../src/inspector/views.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 
 const HINTS: readonly (readonly [filter: string, hint: RegExp])[] = [

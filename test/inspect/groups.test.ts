@@ -1,7 +1,7 @@
 /** What the inspector shows of a call at a group: the wire of its server, with the names before and after. */
 import t from 'tap'
-import { Views } from '../../src/inspect/views.js'
-import { UNKNOWN } from '../../src/recorder/rules.js'
+import { UNKNOWN } from '../../src/inspector/recorder/rules.js'
+import { Views } from '../../src/inspector/views.js'
 import type { Client } from '../matrix/client.js'
 import { CLIENTS, connect } from '../matrix/clients.js'
 import { nameOf } from '../matrix/run.js'

@@ -1,9 +1,9 @@
 /** What the inspector says of HTTP towards clients: the status that they got, and the headers that they sent. */
 import t, { type Test } from 'tap'
-import { clientOf, httpStatus } from '../../src/inspect/rows.js'
-import { type CallView, Views } from '../../src/inspect/views.js'
-import type { RecordedEvent } from '../../src/recorder/events.js'
-import { EventRecorder } from '../../src/recorder/recorder.js'
+import type { RecordedEvent } from '../../src/inspector/recorder/events.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { clientOf, httpStatus } from '../../src/inspector/rows.js'
+import { type CallView, Views } from '../../src/inspector/views.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'

@@ -1,7 +1,7 @@
 /** JSON as lines for people: what stays on one line, and which lines a marked value has. */
 import { assert as check, jsonValue, property } from 'fast-check'
 import t from 'tap'
-import { indented, type JsonText, jsonLines, sharesOf } from '../../src/inspect/json-lines.js'
+import { indented, type JsonText, jsonLines, sharesOf } from '../../src/inspector/json-lines.js'
 
 /** The lines as they are read, with `*` before those of a mark and `>` before its first one. */
 function written({ lines }: JsonText): string[] {

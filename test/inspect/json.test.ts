@@ -1,8 +1,8 @@
 /** The JSON of events says what was told. */
 import t, { type Test } from 'tap'
-import { shortDigest } from '../../src/crypto/digest.js'
-import { Ring } from '../../src/inspect/ring.js'
-import type { CallBody, MessageBody, TraceEvent } from '../../src/recorder/events.js'
+import { shortDigest } from '../../src/base/crypto/digest.js'
+import type { CallBody, MessageBody, TraceEvent } from '../../src/inspector/recorder/events.js'
+import { Ring } from '../../src/inspector/ring.js'
 import { listed } from '../support/sights.js'
 
 const EVIL = '"\\\n\u2028</script>é\ud800'

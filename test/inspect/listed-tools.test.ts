@@ -1,6 +1,6 @@
 /** What is kept of the tools that servers list: names, and the first words of descriptions, within bounds. */
 import t from 'tap'
-import { ListedTools } from '../../src/inspect/listed-tools.js'
+import { ListedTools } from '../../src/inspector/listed-tools.js'
 
 const learn = (tools: ListedTools, server: string, page: string, listed: readonly Record<string, unknown>[]) =>
   tools.learn(server, page, true, () => listed)

@@ -3,9 +3,9 @@
  * they show are true.
  */
 import t from 'tap'
-import { rowsOf } from '../../src/inspect/rows.js'
-import { type CallView, Views } from '../../src/inspect/views.js'
-import { RULES } from '../../src/recorder/rules.js'
+import { RULES } from '../../src/inspector/recorder/rules.js'
+import { rowsOf } from '../../src/inspector/rows.js'
+import { type CallView, Views } from '../../src/inspector/views.js'
 import { CLIENTS } from '../matrix/clients.js'
 import { nameOf, runPair } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'

@@ -4,8 +4,8 @@
  * Runs in its own process: its browser ends with it.
  */
 import t, { type Test } from 'tap'
-import type { Ring } from '../../src/inspect/ring.js'
-import type { RecordedEvent } from '../../src/recorder/events.js'
+import type { RecordedEvent } from '../../src/inspector/recorder/events.js'
+import type { Ring } from '../../src/inspector/ring.js'
 import { type Chromium, noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { drop, look, lookWith, newPage } from '../support/inspector-page.js'

@@ -5,8 +5,8 @@
  */
 import { execPath } from 'node:process'
 import t from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
-import { EventRecorder } from '../../src/recorder/recorder.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { Ring } from '../../src/inspector/ring.js'
 import { startBridge } from '../support/bridge.js'
 import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'

@@ -4,7 +4,7 @@
  * Runs in its own process: its browser ends with it.
  */
 import t from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
+import { Ring } from '../../src/inspector/ring.js'
 import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { drop, look } from '../support/inspector-page.js'

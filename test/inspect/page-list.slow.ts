@@ -10,7 +10,7 @@ import { look } from '../support/inspector-page.js'
 import { tellCall, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
-/** Milliseconds between two drawings, as in src/page/state.ts. */
+/** Milliseconds between two drawings, as in src/inspector/page/state.ts. */
 const DRAW = 100
 
 t.test('redraws the page at most ten times a second, whatever the rate of events', { skip }, async (t) => {

@@ -5,7 +5,7 @@
  */
 import { deflateSync } from 'node:zlib'
 import t from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
+import { Ring } from '../../src/inspector/ring.js'
 import { answered, asked, httpClient } from '../support/asked-clients.js'
 import { ADA, NAME } from '../support/asking.js'
 import { noBrowser } from '../support/chromium.js'

@@ -5,7 +5,7 @@
  * Runs in its own process: its browser ends with it.
  */
 import t from 'tap'
-import { EventRecorder } from '../../src/recorder/recorder.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
 import { SERVERS, type ServerKind } from '../matrix/servers.js'
 import { startBridge } from '../support/bridge.js'
 import { type Chromium, noBrowser } from '../support/chromium.js'

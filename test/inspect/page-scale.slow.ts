@@ -13,7 +13,7 @@ import { trace } from './tracing.js'
 
 const skip = noBrowser
 const CALLS = 10_000
-/** Height of a row, as in src/page/calls.ts. */
+/** Height of a row, as in src/inspector/page/calls.ts. */
 const ROW = 32
 
 /** Scrolls the list from its top to its end in so many frames. Milliseconds between frames, sorted, and the rows in the document. */

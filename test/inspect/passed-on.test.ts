@@ -1,8 +1,8 @@
 /** What the inspector shows of calls that pass unchanged between a legacy client and a legacy server. */
 import t, { type Test } from 'tap'
-import { rowsOf } from '../../src/inspect/rows.js'
-import type { CallView } from '../../src/inspect/views.js'
-import { LEGACY } from '../../src/protocol/eras.js'
+import { rowsOf } from '../../src/inspector/rows.js'
+import type { CallView } from '../../src/inspector/views.js'
+import { LEGACY } from '../../src/mcp/protocol/eras.js'
 import { ADA, NAME } from '../support/asking.js'
 import { until, untilFound } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'

@@ -1,7 +1,7 @@
 /** The images in kept texts: which ones viewers get, and that nothing hidden is among them. */
 import t from 'tap'
-import { picturesIn } from '../../src/inspect/pictures.js'
-import { redactor } from '../../src/inspect/redact.js'
+import { picturesIn } from '../../src/inspector/pictures.js'
+import { redactor } from '../../src/inspector/redact.js'
 import { startInspector, TOKEN } from '../support/inspector.js'
 import { tellCall, tickingRing } from '../support/sights.js'
 

@@ -1,7 +1,7 @@
 /** Which process of a server has a call: said only if it is certain. */
 import t from 'tap'
-import type { Ring } from '../../src/inspect/ring.js'
-import type { CallView } from '../../src/inspect/views.js'
+import type { Ring } from '../../src/inspector/ring.js'
+import type { CallView } from '../../src/inspector/views.js'
 import { until, untilFound } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { legacyStdio } from '../support/legacy-stdio.js'

@@ -1,9 +1,9 @@
 /** What is hidden in texts that the inspector shows. */
 import { assert as check, jsonValue, property, record, string } from 'fast-check'
 import t from 'tap'
-import { withoutCredentials } from '../../src/credentials/credentials.js'
-import { HIDDEN } from '../../src/credentials/forms.js'
-import { redactor } from '../../src/inspect/redact.js'
+import { withoutCredentials } from '../../src/base/credentials/credentials.js'
+import { HIDDEN } from '../../src/base/credentials/forms.js'
+import { redactor } from '../../src/inspector/redact.js'
 
 const redact = redactor([])
 

@@ -1,7 +1,7 @@
 /** Lines on stdio that become no call: the inspector shows them as refused, like requests over HTTP, and they are counted. */
 import t from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
-import { EventRecorder } from '../../src/recorder/recorder.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { Ring } from '../../src/inspector/ring.js'
 import { until } from '../support/eventually.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { openPipe } from '../support/pipe.js'

@@ -1,8 +1,8 @@
 /** What stays in the memory of the inspector when thousands of quiet calls follow. */
 import t from 'tap'
-import type { Ring } from '../../src/inspect/ring.js'
-import { MAX_PINNED_CALLS } from '../../src/inspect/rooms.js'
-import { Views } from '../../src/inspect/views.js'
+import type { Ring } from '../../src/inspector/ring.js'
+import { MAX_PINNED_CALLS } from '../../src/inspector/rooms.js'
+import { Views } from '../../src/inspector/views.js'
 import { eventsIn, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 /** Quiet calls, more than the ring holds. */

@@ -1,9 +1,9 @@
 /** The inspector over HTTP: what it serves, to whom, and what a slow or hostile viewer gets. */
 import { request as httpRequest } from 'node:http'
 import t from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
-import type { CallView } from '../../src/inspect/views.js'
-import type { RecordedEvent } from '../../src/recorder/events.js'
+import type { RecordedEvent } from '../../src/inspector/recorder/events.js'
+import { Ring } from '../../src/inspector/ring.js'
+import type { CallView } from '../../src/inspector/views.js'
 import { until } from '../support/eventually.js'
 import { bridgeOf, follow, startInspector, TOKEN } from '../support/inspector.js'
 import { eventsIn, tellCall, tellQuestion, tickingRing } from '../support/sights.js'

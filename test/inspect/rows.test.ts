@@ -1,7 +1,7 @@
 /** Which message on one wire of a call causes which on the other, with questions to the client in it. */
 import t from 'tap'
-import type { CallView } from '../../src/inspect/views.js'
-import type { MessageTrace } from '../../src/recorder/message.js'
+import type { MessageTrace } from '../../src/inspector/recorder/message.js'
+import type { CallView } from '../../src/inspector/views.js'
 import { answered, asked, httpClient } from '../support/asked-clients.js'
 import { ADA, all, COLOUR, MODEL, NAME, PARIS, startAsker, talk, WAYS } from '../support/asking.js'
 import { untilFound } from '../support/eventually.js'

@@ -1,6 +1,6 @@
 /** The scales on which the page draws times. */
 import t from 'tap'
-import { LABELS, reach, ticksOf } from '../../src/inspect/scale.js'
+import { LABELS, reach, ticksOf } from '../../src/inspector/scale.js'
 
 t.test('a time reaches farther than each shorter one, within the scale', async (t) => {
   const times = [0.1, 0.6, 1, 9, 30, 100, 2_500, 10_000, 60_000]

@@ -1,8 +1,8 @@
 /** The inspector names the tool that ran through `call_tool`. */
 import t from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
-import { Views } from '../../src/inspect/views.js'
-import { EventRecorder } from '../../src/recorder/recorder.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { Ring } from '../../src/inspector/ring.js'
+import { Views } from '../../src/inspector/views.js'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { QUESTIONS } from '../fixtures/modern-questions.mjs'
 import type { Json } from '../matrix/client.js'

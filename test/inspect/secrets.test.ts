@@ -1,8 +1,8 @@
 /** S5: the forms of secrets that the inspector and the log hide, as a table: of each form several spellings. */
 import t from 'tap'
-import { withoutCredentials } from '../../src/credentials/credentials.js'
-import { FORMS, HIDDEN } from '../../src/credentials/forms.js'
-import { redactor } from '../../src/inspect/redact.js'
+import { withoutCredentials } from '../../src/base/credentials/credentials.js'
+import { FORMS, HIDDEN } from '../../src/base/credentials/forms.js'
+import { redactor } from '../../src/inspector/redact.js'
 
 const redact = redactor([])
 const body = (length: number, alphabet = 'Ab3dE9fGh1Jk') => alphabet.repeat(20).slice(0, length)

@@ -1,9 +1,9 @@
 /** What events add up to of servers: the server of a call that runs, and what the bridge itself has sent. */
 import t from 'tap'
-import { readFilter } from '../../src/inspect/filter.js'
-import type { Ring } from '../../src/inspect/ring.js'
-import { KEPT_OF_SERVERS, openingSince, type ServerView } from '../../src/inspect/server-views.js'
-import type { CallView } from '../../src/inspect/views.js'
+import { readFilter } from '../../src/inspector/filter.js'
+import type { Ring } from '../../src/inspector/ring.js'
+import { KEPT_OF_SERVERS, openingSince, type ServerView } from '../../src/inspector/server-views.js'
+import type { CallView } from '../../src/inspector/views.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 import { viewsOf } from '../support/watched.js'
 

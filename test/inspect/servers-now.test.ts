@@ -1,8 +1,8 @@
 /** What the inspector of a bridge says about its servers now: their tools, as far as they are known, their sessions, and the circuit breaker. */
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
-import { Inspector } from '../../src/inspect/inspector.js'
-import type { ServerNow } from '../../src/inspect/views.js'
+import { Inspector } from '../../src/inspector/inspector.js'
+import type { ServerNow } from '../../src/inspector/views.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'

@@ -1,6 +1,6 @@
 /** What events add up to of sessions: which there are, and whose. */
 import t from 'tap'
-import type { CallView } from '../../src/inspect/views.js'
+import type { CallView } from '../../src/inspector/views.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 import { viewsOf } from '../support/watched.js'
 

@@ -1,7 +1,7 @@
 /** A viewer of the inspector that does not read: it costs the bridge nothing, and the others nothing. */
 import { connect } from 'node:net'
 import t from 'tap'
-import { MAX_BEHIND } from '../../src/inspect/viewer.js'
+import { MAX_BEHIND } from '../../src/inspector/viewer.js'
 import { until } from '../support/eventually.js'
 import { follow, startInspector, TOKEN } from '../support/inspector.js'
 import { tellCall, tickingRing } from '../support/sights.js'

@@ -1,6 +1,6 @@
 /** The memory of texts: what is written over, and what is cut. */
 import t from 'tap'
-import { Texts } from '../../src/inspect/texts.js'
+import { Texts } from '../../src/inspector/texts.js'
 
 t.test('keeps a text until newer ones overwrite it', async (t) => {
   const texts = new Texts(100_000)

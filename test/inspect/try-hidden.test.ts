@@ -1,9 +1,9 @@
 /** What clients do not see of a server or group, and why: by choice, scopes, groups and trust. */
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
-import { Inspector } from '../../src/inspect/inspector.js'
-import { whyHidden } from '../../src/policy/choice/hidden.js'
-import type { HiddenItems } from '../../src/ports/inspected-bridge.js'
+import { Inspector } from '../../src/inspector/inspector.js'
+import type { HiddenItems } from '../../src/mcp/ports/inspected-bridge.js'
+import { whyHidden } from '../../src/middle/policy/choice/hidden.js'
 import { settingsOf, startBridge } from '../support/bridge.js'
 import { startEventful } from '../support/eventful.js'
 import { TOKEN } from '../support/inspector.js'

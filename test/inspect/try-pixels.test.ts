@@ -1,6 +1,6 @@
 /** The size of an image is read before a browser decodes it, so that a small file cannot take the memory of a large image. */
 import t from 'tap'
-import { isDrawn, pixelsOf } from '../../src/page/try/pixels.js'
+import { isDrawn, pixelsOf } from '../../src/inspector/page/try/pixels.js'
 
 const bytes = (...parts: (string | number[])[]) =>
   Uint8Array.from(parts.flatMap((part) => (typeof part === 'string' ? [...Buffer.from(part, 'latin1')] : part)))

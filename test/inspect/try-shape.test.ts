@@ -6,9 +6,9 @@ import { execPath } from 'node:process'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import t from 'tap'
-import { checked } from '../../src/inspect/check/checked.js'
-import { rowsOf } from '../../src/page/try/rows.js'
-import { type Draft, draftOf, filled, readDraft, shapeOf, type Wrong } from '../../src/page/try/shape.js'
+import { checked } from '../../src/inspector/check/checked.js'
+import { rowsOf } from '../../src/inspector/page/try/rows.js'
+import { type Draft, draftOf, filled, readDraft, shapeOf, type Wrong } from '../../src/inspector/page/try/shape.js'
 
 /** The value of a form that nobody has touched, or of one with a value, and what is wrong. */
 function read(schema: unknown, value?: unknown) {

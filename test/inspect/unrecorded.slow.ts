@@ -1,9 +1,9 @@
 /** Calls that the inspector does not record, because too many come: they are served as others, and leave no half of them. */
 import t from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
-import { Views } from '../../src/inspect/views.js'
-import type { RecordedEvent } from '../../src/recorder/events.js'
-import { EventRecorder } from '../../src/recorder/recorder.js'
+import type { RecordedEvent } from '../../src/inspector/recorder/events.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { Ring } from '../../src/inspector/ring.js'
+import { Views } from '../../src/inspector/views.js'
 import { CLIENTS } from '../matrix/clients.js'
 import { nameOf, runPair } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'

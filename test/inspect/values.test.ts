@@ -1,7 +1,7 @@
 /** The values of changes: found in the texts of both messages, as written. */
 import t from 'tap'
-import { movedTo, valueAt } from '../../src/inspect/values.js'
-import { pathOf } from '../../src/inspect/words.js'
+import { movedTo, valueAt } from '../../src/inspector/values.js'
+import { pathOf } from '../../src/inspector/words.js'
 
 t.test('finds a value by its JSON Pointer, with its exact bytes', async (t) => {
   const text = ' {"a":{"b/c":[1.0, {"~":12345678901234567890}],"":null}} '

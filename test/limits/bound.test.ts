@@ -1,7 +1,7 @@
 /** A bound that principals share. */
 import fc from 'fast-check'
 import t from 'tap'
-import { Bound } from '../../src/limits/bound.js'
+import { Bound } from '../../src/base/limits/bound.js'
 
 /** Takes one at a time until the bound refuses; returns how many were taken. */
 function takeAll(bound: Bound, principal: string): number {

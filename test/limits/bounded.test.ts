@@ -1,6 +1,6 @@
 /** Collections with a bound. */
 import t from 'tap'
-import { BoundedMap, BoundedSet } from '../../src/limits/bounded.js'
+import { BoundedMap, BoundedSet } from '../../src/base/limits/bounded.js'
 
 t.test('a Map drops its oldest entry beyond the bound, and reports it', async (t) => {
   const dropped: [string, number][] = []

@@ -1,8 +1,8 @@
 /** The ledger of bytes: reservations, refusals, holders that free memory, and that everything is returned. */
 import fc from 'fast-check'
 import t from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import { Memory, unlimited } from '../../src/limits/memory.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { Memory, unlimited } from '../../src/base/limits/memory.js'
 
 const KIB = 1024
 

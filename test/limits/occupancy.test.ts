@@ -1,8 +1,8 @@
 /** How principals share a bound, and which idle places end to make room. Names that begin with H are attacks. */
 import fc from 'fast-check'
 import t from 'tap'
-import { Bound } from '../../src/limits/bound.js'
-import { Occupancy, type Occupant } from '../../src/limits/occupancy.js'
+import { Bound } from '../../src/base/limits/bound.js'
+import { Occupancy, type Occupant } from '../../src/base/limits/occupancy.js'
 import { faultOf } from '../support/faults.js'
 
 interface Room extends Occupant {

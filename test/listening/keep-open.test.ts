@@ -1,8 +1,10 @@
 /** A client's subscription stays open while what reports to it is replaced, and changes wait for a slow client. */
 import t from 'tap'
-import { keepOpen } from '../../src/listening/keep-open.js'
-import { PendingChanges } from '../../src/listening/pending-changes.js'
-import type { Call, ServerNotification } from '../../src/protocol/call.js'
+import { write } from '../../src/base/rpc/splice.js'
+import { HangUp } from '../../src/base/time/hang-up.js'
+import { keepOpen } from '../../src/mcp/listening/keep-open.js'
+import { PendingChanges } from '../../src/mcp/listening/pending-changes.js'
+import type { Call, ServerNotification } from '../../src/mcp/protocol/call.js'
 import {
   acknowledgement,
   CHANGING_LISTS,
@@ -10,9 +12,7 @@ import {
   filterIn,
   NOTHING,
   type SubscriptionFilter,
-} from '../../src/protocol/subscriptions.js'
-import { write } from '../../src/rpc/splice.js'
-import { HangUp } from '../../src/time/hang-up.js'
+} from '../../src/mcp/protocol/subscriptions.js'
 import { callOf, result } from '../support/calls.js'
 
 const [TOOLS, PROMPTS] = CHANGING_LISTS

@@ -1,10 +1,10 @@
 /** Keeping a subscription open. test/downstream/changes and test/policy/cache test what uses it. */
 import t, { type Test } from 'tap'
-import { Resubscriber, type ResubscriberOptions } from '../../src/listening/resubscriber.js'
-import type { Reply } from '../../src/protocol/call.js'
-import { ACKNOWLEDGED } from '../../src/protocol/subscriptions.js'
-import { EMPTY, parseObject } from '../../src/rpc/splice.js'
-import type { HangUp } from '../../src/time/hang-up.js'
+import { EMPTY, parseObject } from '../../src/base/rpc/splice.js'
+import type { HangUp } from '../../src/base/time/hang-up.js'
+import { Resubscriber, type ResubscriberOptions } from '../../src/mcp/listening/resubscriber.js'
+import type { Reply } from '../../src/mcp/protocol/call.js'
+import { ACKNOWLEDGED } from '../../src/mcp/protocol/subscriptions.js'
 import { answerFrom } from '../support/calls.js'
 import { stopClock } from '../support/clock.js'
 

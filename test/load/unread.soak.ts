@@ -6,7 +6,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type FastifyRequest, fastify } from 'fastify'
 import t, { type Test } from 'tap'
-import { mcpBridge } from '../../src/embed/fastify.js'
+import { mcpBridge } from '../../src/app/embed/fastify.js'
 import { inParallel, MEGA, modernRequest } from '../support/attack.js'
 import { BULKY, type BulkyServer } from '../support/bulky.js'
 import { askDeaf } from '../support/deaf.js'

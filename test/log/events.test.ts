@@ -1,11 +1,11 @@
 /** Every line of the log has an event; code, table and docs/reference/log-events.md have the same events. */
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { LOG_EVENTS } from '../../src/log/events.js'
-import { createLog } from '../../src/log/log.js'
+import { LOG_EVENTS } from '../../src/base/log/events.js'
+import { createLog } from '../../src/base/log/log.js'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
-const TABLE = 'log/events.ts'
+const TABLE = 'base/log/events.ts'
 const sources = readdirSync(new URL('../../src/', import.meta.url), { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts') && name !== TABLE)
   .map((name) => [name, read(`src/${name}`)] as const)
@@ -50,7 +50,7 @@ t.test('the documentation names the levels at which an event is logged', async (
 
 t.test('no room declares a log of its own, which could accept a line without an event', async (t) => {
   // The log of a program that embeds the bridge has its own type, which is public.
-  for (const [name, text] of sources.filter(([name]) => name !== 'embed/options.ts'))
+  for (const [name, text] of sources.filter(([name]) => name !== 'app/embed/options.ts'))
     t.notMatch(
       text,
       /\b(?:debug|info|warn|error|fatal)\??(?:\(|: \()\w+\??: (?!LogFields)\w+, \w+: string\)(?:: void| => void)/,

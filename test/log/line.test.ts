@@ -1,9 +1,9 @@
 /** Each event is one line of the log, whatever stands in it. */
 import fc from 'fast-check'
 import t from 'tap'
-import { MAX_LINE } from '../../src/log/line.js'
-import { createLog } from '../../src/log/log.js'
-import { DECEPTIVE } from '../../src/texts/printable.js'
+import { MAX_LINE } from '../../src/base/log/line.js'
+import { createLog } from '../../src/base/log/log.js'
+import { DECEPTIVE } from '../../src/base/texts/printable.js'
 
 const ESCAPE = String.fromCharCode(27)
 const HOSTILE = `a\nb\r${ESCAPE}[2Jc\u0085d\u202ee\u2028f\u0007g\ud800h"\\`

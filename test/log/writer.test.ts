@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { LineWriter } from '../../src/log/writer.js'
+import { LineWriter } from '../../src/base/log/writer.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 

@@ -1,6 +1,6 @@
 /** A pipe to the bridge: a message is a line, of whichever era. */
 import { PassThrough } from 'node:stream'
-import type { Bridge } from '../../src/bridge/bridge.js'
+import type { Bridge } from '../../src/app/bridge.js'
 import type { Inbox, Wire } from './wire.js'
 
 export function pipeWire(bridge: Bridge): Wire {

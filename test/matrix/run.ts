@@ -1,6 +1,6 @@
 /** Runs the scenarios between one client and one server of the matrix. */
 import type { Test } from 'tap'
-import type { BridgeContext } from '../../src/bridge/context.js'
+import type { BridgeContext } from '../../src/app/context.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { type Cell, foreignTo, REUSE, type Scenario } from './cell.js'

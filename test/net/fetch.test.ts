@@ -8,7 +8,7 @@ import {
   type FetchOptions,
   guardedFetch,
   guardedRequest,
-} from '../../src/net/fetch.js'
+} from '../../src/base/net/fetch.js'
 import { serveNames } from '../support/dns.js'
 import { makeCa, serveTls } from '../support/tls.js'
 

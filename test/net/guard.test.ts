@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Guard, type GuardOptions } from '../../src/net/guard.js'
+import { Guard, type GuardOptions } from '../../src/base/net/guard.js'
 
 const failing = (reason: string) => ({ name: 'Failure', phase: 'guard', reason, transient: false })
 

@@ -1,7 +1,7 @@
 /** Listening at all addresses, on systems with and without IPv6. */
 import { connect, createServer, Server } from 'node:net'
 import t from 'tap'
-import { listenAt } from '../../src/net/listen.js'
+import { listenAt } from '../../src/base/net/listen.js'
 
 /** Whether this machine has IPv6 at all. */
 async function hasIpv6(): Promise<boolean> {

@@ -6,9 +6,9 @@ import { createServer } from 'node:net'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { TrustStore } from '../../src/discovery/trust/store.js'
-import { LockRefused, locked } from '../../src/net/lock.js'
-import { FileStore } from '../../src/oauth/store/files.js'
+import { LockRefused, locked } from '../../src/base/net/lock.js'
+import { TrustStore } from '../../src/services/discovery/trust/store.js'
+import { FileStore } from '../../src/services/oauth/store/files.js'
 import { temporaryFolder } from '../support/folder.js'
 
 const { uid } = userInfo()

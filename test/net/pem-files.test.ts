@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { type PemError, PemFiles, type PemPaths, readPem } from '../../src/net/pem-files.js'
+import { type PemError, PemFiles, type PemPaths, readPem } from '../../src/base/net/pem-files.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { makeCa } from '../support/tls.js'
 

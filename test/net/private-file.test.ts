@@ -2,7 +2,7 @@ import { chmodSync, linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSyn
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { readPrivateFile, removePrivateFile, stampOf, writePrivateFile } from '../../src/net/private-file.js'
+import { readPrivateFile, removePrivateFile, stampOf, writePrivateFile } from '../../src/base/net/private-file.js'
 
 const { uid } = userInfo()
 const rules = { uid, maxBytes: 1_000, secret: true }

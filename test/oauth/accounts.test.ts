@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import t, { type Test } from 'tap'
-import { Accounts, type AccountsOptions } from '../../src/oauth/client/accounts.js'
-import { FileStore } from '../../src/oauth/store/files.js'
-import type { Account } from '../../src/protocol/account.js'
+import type { Account } from '../../src/mcp/protocol/account.js'
+import { Accounts, type AccountsOptions } from '../../src/services/oauth/client/accounts.js'
+import { FileStore } from '../../src/services/oauth/store/files.js'
 import { temporaryFolder } from '../support/folder.js'
 import { visit } from '../support/person.js'
 import { ScriptedAs } from '../support/scripted-as.js'
@@ -46,7 +46,7 @@ const refuse = (account: Account, server: Protected, sent?: string) =>
 
 t.test('loads the files that obtain a token on demand', async (t) => {
   const { metafile } = await build({
-    entryPoints: [fileURLToPath(new URL('../../src/oauth/client/accounts.ts', import.meta.url))],
+    entryPoints: [fileURLToPath(new URL('../../src/services/oauth/client/accounts.ts', import.meta.url))],
     outdir: temporaryFolder(t),
     bundle: true,
     splitting: true,
@@ -61,7 +61,7 @@ t.test('loads the files that obtain a token on demand', async (t) => {
     for (const { path: next, kind } of metafile.outputs[path]?.imports ?? [])
       if (kind === 'import-statement') reached.add(next)
   const inputs = [...reached].flatMap((path) => Object.keys(metafile.outputs[path]?.inputs ?? {}))
-  t.ok(inputs.some((path) => path.endsWith('oauth/client/account.ts')))
+  t.ok(inputs.some((path) => path.endsWith('services/oauth/client/account.ts')))
   t.same(
     inputs.filter((path) => path.includes('node_modules')),
     [],

@@ -4,7 +4,7 @@ import { Client as LegacyClient } from '@modelcontextprotocol/sdk/client/index.j
 import { StreamableHTTPClientTransport as LegacyHttp } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import t from 'tap'
-import { pause } from '../../src/time/pause.js'
+import { pause } from '../../src/base/time/pause.js'
 import { as, browserOf, TOKENS } from '../support/approving.js'
 import { startCompany } from '../support/company.js'
 import { ModernHttp as Server } from '../support/modern-http.js'

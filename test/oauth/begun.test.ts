@@ -1,7 +1,7 @@
 /** What replicas remember of the sign-ins at the facade. */
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
-import { BegunSignIns, type SharedBegun } from '../../src/oauth/server/begun.js'
+import { BegunSignIns, type SharedBegun } from '../../src/services/oauth/server/begun.js'
 
 const HOUR = 3_600_000
 const verifier = () => randomBytes(32).toString('base64url')

@@ -2,7 +2,7 @@
 import { createServer, request as forward } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { issuerMetadataPlaces, resourceMetadataPlaces } from '../../src/oauth/well-known.js'
+import { issuerMetadataPlaces, resourceMetadataPlaces } from '../../src/services/oauth/well-known.js'
 import { startGuarded } from '../support/guarded-bridge.js'
 import { listenUntilEnd } from '../support/listen-until-end.js'
 import { call, send } from '../support/modern.js'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { readChallenges, wantedBy } from '../../src/oauth/challenge.js'
+import { readChallenges, wantedBy } from '../../src/services/oauth/challenge.js'
 
 const wanted = (...lines: string[]) => wantedBy(readChallenges(lines))
 const plain = (...lines: string[]) =>

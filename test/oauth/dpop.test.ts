@@ -1,7 +1,7 @@
 /** Tokens that are bound to a key, for servers that ask for them (RFC 9449), with a real authorization server. */
 import { decodeJwt, EmbeddedJWK, jwtVerify } from 'jose'
 import t from 'tap'
-import { Nonce } from '../../src/oauth/client/nonce.js'
+import { Nonce } from '../../src/services/oauth/client/nonce.js'
 import { startModern } from '../interop/modern-servers.js'
 import { startBridge } from '../support/bridge.js'
 import { Guarded } from '../support/guarded.js'

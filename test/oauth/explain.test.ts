@@ -1,7 +1,7 @@
 /** What people are told about a sign-in before it begins. */
 import t from 'tap'
-import type { Accounts } from '../../src/oauth/client/accounts.js'
-import { explainSignIn, signInRows } from '../../src/oauth/client/explain.js'
+import type { Accounts } from '../../src/services/oauth/client/accounts.js'
+import { explainSignIn, signInRows } from '../../src/services/oauth/client/explain.js'
 
 const ISSUER = 'https://mcp.example.com'
 

@@ -1,7 +1,7 @@
 /** The table of errors in docs/auth.md, against the faults that there are. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { Fault, type FaultName, faults, isOfSignIn } from '../../src/fault/fault.js'
+import { Fault, type FaultName, faults, isOfSignIn } from '../../src/base/fault/fault.js'
 
 const page = readFileSync(new URL('../../docs/auth.md', import.meta.url), 'utf8')
 const [, section = ''] = page.split('\n## Errors\n')

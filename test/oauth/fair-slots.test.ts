@@ -1,6 +1,6 @@
 /** Slots for requests to an identity provider: who gets one, and in which order. */
 import t, { type Test } from 'tap'
-import { FairSlots } from '../../src/oauth/server/fair-slots.js'
+import { FairSlots } from '../../src/services/oauth/server/fair-slots.js'
 import { until } from '../support/eventually.js'
 
 const HOUR = 3_600_000

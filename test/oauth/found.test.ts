@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { discover } from '../../src/discovery/steps.js'
+import { discover } from '../../src/services/discovery/steps.js'
 import { temporaryFolder } from '../support/folder.js'
 import { HOST, makeWorld } from '../support/found.js'
 import { personParts } from '../support/sign-in-parts.js'

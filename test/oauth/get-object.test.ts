@@ -1,5 +1,5 @@
 import t from 'tap'
-import { objectIn } from '../../src/oauth/get-object.js'
+import { objectIn } from '../../src/services/oauth/get-object.js'
 
 t.test('metadata are an object, with or without a byte order mark', async (t) => {
   const read = (text: string) => objectIn(new TextEncoder().encode(text))

@@ -1,6 +1,6 @@
 /** A5: no address out of a document leads inside, in whatever place and spelling it stands. */
 import t, { type Test } from 'tap'
-import type { Network } from '../../src/oauth/reach.js'
+import type { Network } from '../../src/services/oauth/reach.js'
 import { visit } from '../support/person.js'
 import { type Protected, reasonOf, signingIn } from '../support/signing-in.js'
 import { INSIDE, MALFORMED } from '../support/spellings.js'

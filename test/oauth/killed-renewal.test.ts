@@ -1,7 +1,7 @@
 /** Processes that are killed or stopped while they renew a token, before an authorization server that takes each refresh token once. */
 import t, { type Test } from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import type { TokenStore } from '../../src/oauth/store/store.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import type { TokenStore } from '../../src/services/oauth/store/store.js'
 import { until } from '../support/eventually.js'
 import { SigningProcess } from '../support/processes.js'
 import { noRedis, RedisServer } from '../support/redis.js'

@@ -1,9 +1,9 @@
 /** Servers that are called on behalf of callers: with tokens that their own are exchanged for. */
 import t, { type Test } from 'tap'
+import { Fault } from '../../src/base/fault/fault.js'
 import { parseListen } from '../../src/config/settings.js'
-import { Fault } from '../../src/fault/fault.js'
-import { MemoryStore } from '../../src/oauth/store/memory.js'
-import { ShownToken } from '../../src/protocol/shown-token.js'
+import { ShownToken } from '../../src/mcp/protocol/shown-token.js'
+import { MemoryStore } from '../../src/services/oauth/store/memory.js'
 import { createBridge } from '../support/bridge.js'
 import { Delegate, type DelegateOptions, EXCHANGE, JWT_BEARER } from '../support/delegate.js'
 import { freePort } from '../support/free-port.js'

@@ -1,8 +1,8 @@
 /** Each person enters a key of their own for a server on the page of the bridge, and only their calls use it. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
-import { EventRecorder } from '../../src/recorder/recorder.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { Ring } from '../../src/inspector/ring.js'
 import { again, bearer, questionIn, WHOAMI, whoami } from '../support/asked-to-sign-in.js'
 import { Browser } from '../support/browser.js'
 import { type Company, type CompanyOptions, startCompany } from '../support/company.js'

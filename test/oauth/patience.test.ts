@@ -1,8 +1,8 @@
 /** How long a request waits for a sign-in, whatever happens. */
 import t from 'tap'
-import { TokenAccount } from '../../src/oauth/client/account.js'
-import type { Obtainer } from '../../src/oauth/client/obtain.js'
-import { MemoryStore } from '../../src/oauth/store/memory.js'
+import { TokenAccount } from '../../src/services/oauth/client/account.js'
+import type { Obtainer } from '../../src/services/oauth/client/obtain.js'
+import { MemoryStore } from '../../src/services/oauth/store/memory.js'
 import { stopClock } from '../support/clock.js'
 import { reasonOf } from '../support/signing-in.js'
 

@@ -1,6 +1,6 @@
 /** The answers of the placeholder to methods that it has, and to those that it has not. */
 import t from 'tap'
-import { isOfPlaceholder, placeholderResult } from '../../src/oauth/placeholder.js'
+import { isOfPlaceholder, placeholderResult } from '../../src/services/oauth/placeholder.js'
 
 const SERVER = { name: 'notes', loginName: 'notes', page: undefined }
 

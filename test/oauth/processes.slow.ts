@@ -1,7 +1,7 @@
 /** Hosts start several processes for one server and kill them in the middle: one browser window, and it leads somewhere. */
 import t, { type Test } from 'tap'
-import { accountKey } from '../../src/oauth/client/account.js'
-import { FileStore } from '../../src/oauth/store/files.js'
+import { accountKey } from '../../src/services/oauth/client/account.js'
+import { FileStore } from '../../src/services/oauth/store/files.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { Oidc } from '../support/oidc.js'

@@ -1,7 +1,7 @@
 /** The recipes of docs/identity-providers.md, each with a token that has the claims which its identity provider documents. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { Verifier } from '../../src/oauth/server/verifier.js'
+import { Verifier } from '../../src/services/oauth/server/verifier.js'
 import { settingsOf } from '../support/bridge.js'
 import { TokenIssuer } from '../support/token-issuer.js'
 

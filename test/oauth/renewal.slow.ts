@@ -1,6 +1,6 @@
 /** Tokens that end, with an authorization server that takes back the whole grant where a refresh token is used twice. */
 import t, { type Test } from 'tap'
-import { FileStore } from '../../src/oauth/store/files.js'
+import { FileStore } from '../../src/services/oauth/store/files.js'
 import { until } from '../support/eventually.js'
 import { Oidc } from '../support/oidc.js'
 import { SigningProcess } from '../support/processes.js'

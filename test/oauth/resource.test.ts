@@ -1,7 +1,11 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { canonicalResource, covers } from '../../src/oauth/resource.js'
-import { issuerMetadataPlaces, legacyMetadataPlace, resourceMetadataPlaces } from '../../src/oauth/well-known.js'
+import { canonicalResource, covers } from '../../src/services/oauth/resource.js'
+import {
+  issuerMetadataPlaces,
+  legacyMetadataPlace,
+  resourceMetadataPlaces,
+} from '../../src/services/oauth/well-known.js'
 
 const endpoint = 'https://a.example/v1/mcp'
 

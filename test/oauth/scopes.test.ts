@@ -1,5 +1,5 @@
 import t from 'tap'
-import { chooseScopes, includesAll, readScopes, type ScopeSources, union } from '../../src/oauth/scopes.js'
+import { chooseScopes, includesAll, readScopes, type ScopeSources, union } from '../../src/services/oauth/scopes.js'
 
 const nobody: ScopeSources = { configured: undefined, challenged: undefined, supported: undefined, offered: undefined }
 

@@ -1,7 +1,7 @@
 /** Streams and calls end with the token of their request: when it expires, is refused, or is removed by a reload. */
 import t, { type Test } from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import { TokenLife } from '../../src/oauth/server/token-life.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { TokenLife } from '../../src/services/oauth/server/token-life.js'
 import { nameOf } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'
 import { settingsOf, startBridge } from '../support/bridge.js'

@@ -1,8 +1,8 @@
 /** Keys of an identity provider that cannot be had: the bridge starts, and says so everywhere, with the reason. */
 import t from 'tap'
 import { ConfigError, parseSettings } from '../../src/config/settings.js'
-import { Verifier } from '../../src/oauth/server/verifier.js'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import { Verifier } from '../../src/services/oauth/server/verifier.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { createBridge } from '../support/bridge.js'
 import { run } from '../support/cli.js'
 import { until } from '../support/eventually.js'

@@ -7,9 +7,9 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import type { JWK } from 'jose'
 import t, { type Test } from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import type { IssuerSettings } from '../../src/oauth/server/settings.js'
-import { Verifier } from '../../src/oauth/server/verifier.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import type { IssuerSettings } from '../../src/services/oauth/server/settings.js'
+import { Verifier } from '../../src/services/oauth/server/verifier.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { TokenIssuer } from '../support/token-issuer.js'
@@ -621,8 +621,8 @@ t.test('accepts a token that it has checked at once, without its issuer', async 
 
 t.test('without issuers, nothing is loaded that checks tokens', async (t) => {
   for (const [name, without] of [
-    ['bridge/http-service', /oauth\/|node_modules\/(?:jose|oauth4webapi)/],
-    ['bridge/http-app', /oauth\/|node_modules\/(?:jose|oauth4webapi)/],
+    ['app/http-service', /oauth\/|node_modules\/(?:jose|oauth4webapi)/],
+    ['app/http-app', /oauth\/|node_modules\/(?:jose|oauth4webapi)/],
   ] as const) {
     const { metafile } = await build({
       entryPoints: [fileURLToPath(new URL(`../../src/${name}.ts`, import.meta.url))],

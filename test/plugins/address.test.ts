@@ -1,6 +1,6 @@
 /** Addresses as proxies write them. */
 import t from 'tap'
-import { addressOf, plainAddress } from '../../src/plugins/address.js'
+import { addressOf, plainAddress } from '../../src/clients/plugins/address.js'
 import { startBridge } from '../support/bridge.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'

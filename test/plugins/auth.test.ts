@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import { type AuthOptions, auth } from '../../src/plugins/auth.js'
-import type { ProtectedEndpoint } from '../../src/plugins/protected-resource.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { type AuthOptions, auth } from '../../src/clients/plugins/auth.js'
+import type { ProtectedEndpoint } from '../../src/clients/plugins/protected-resource.js'
 import { type Answer, send } from '../support/modern.js'
 import { raw } from '../support/raw.js'
 

@@ -1,6 +1,6 @@
 /** Counting in windows of a minute: here, or in a store that replicas share. */
 import t from 'tap'
-import { CountedWindows, WINDOW } from '../../src/plugins/counted-windows.js'
+import { CountedWindows, WINDOW } from '../../src/clients/plugins/counted-windows.js'
 
 t.test('a window ends a minute after its first count, and the next one begins with one', async (t) => {
   let now = 5

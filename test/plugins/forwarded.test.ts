@@ -1,8 +1,8 @@
 /** What a proxy says about the scopes and groups of a user: names with spaces stay whole, and groups are no scopes. */
 import type { FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
-import { sha256 } from '../../src/crypto/digest.js'
-import { forwardedUser } from '../../src/plugins/forwarded.js'
+import { sha256 } from '../../src/base/crypto/digest.js'
+import { forwardedUser } from '../../src/clients/plugins/forwarded.js'
 import { settingsOf } from '../support/bridge.js'
 import { startGuarded } from '../support/guarded-bridge.js'
 import { call } from '../support/modern.js'

@@ -1,10 +1,10 @@
 /** Admission and end of calls: bounds, time limits, sign-ins and shutdown, with a fake clock. */
 import t from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import { Bound } from '../../src/limits/bound.js'
-import { Admission } from '../../src/policy/admission.js'
-import type { Call, Final, Handler, ServerNotification } from '../../src/protocol/call.js'
-import { HangUp } from '../../src/time/hang-up.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { Bound } from '../../src/base/limits/bound.js'
+import { HangUp } from '../../src/base/time/hang-up.js'
+import type { Call, Final, Handler, ServerNotification } from '../../src/mcp/protocol/call.js'
+import { Admission } from '../../src/middle/policy/admission.js'
 import { callOf, payload } from '../support/calls.js'
 import { stopClock } from '../support/clock.js'
 

@@ -2,7 +2,7 @@
 import { env } from 'node:process'
 import t, { type Test } from 'tap'
 import { parseSettings } from '../../src/config/settings.js'
-import { startAudit } from '../../src/telemetry/audit-log.js'
+import { startAudit } from '../../src/services/telemetry/audit-log.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { type Answer, accept, collect, json } from '../support/log-collector.js'

@@ -22,7 +22,7 @@ import {
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { whyNotAppendable } from '../../src/cli/appendable.js'
+import { whyNotAppendable } from '../../src/command/appendable.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'

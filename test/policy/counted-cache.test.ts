@@ -1,7 +1,7 @@
 /** Cached results and lists reserve their memory, and are dropped when others need it. */
 import t from 'tap'
-import { Memory } from '../../src/limits/memory.js'
-import { CountedCache } from '../../src/policy/counted-cache.js'
+import { Memory } from '../../src/base/limits/memory.js'
+import { CountedCache } from '../../src/middle/policy/counted-cache.js'
 
 const KIB = 1024
 

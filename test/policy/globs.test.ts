@@ -1,7 +1,7 @@
 /** Globs of names: they match whole names, and treat them as plain text, not as paths. */
 import fc from 'fast-check'
 import t from 'tap'
-import { globs } from '../../src/policy/globs.js'
+import { globs } from '../../src/middle/policy/globs.js'
 
 const cases: [glob: string, name: string, matches: boolean][] = [
   ['write*', 'write_file', true],

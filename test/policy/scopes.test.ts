@@ -1,11 +1,11 @@
 /** Tools that require scopes, for callers with and without them. */
 import t from 'tap'
-import { unlimited } from '../../src/limits/memory.js'
-import { compose } from '../../src/policy/compose.js'
-import { type ScopesOptions, scopes } from '../../src/policy/scopes.js'
-import { ToolNames } from '../../src/policy/tool-names.js'
-import type { Policy } from '../../src/protocol/call.js'
-import { value } from '../../src/rpc/splice.js'
+import { unlimited } from '../../src/base/limits/memory.js'
+import { value } from '../../src/base/rpc/splice.js'
+import type { Policy } from '../../src/mcp/protocol/call.js'
+import { compose } from '../../src/middle/policy/compose.js'
+import { type ScopesOptions, scopes } from '../../src/middle/policy/scopes.js'
+import { ToolNames } from '../../src/middle/policy/tool-names.js'
 import { callOf, outcomeOf, Played, result, toolCall } from '../support/calls.js'
 import { SPELLINGS } from '../support/name-spellings.js'
 

@@ -1,9 +1,9 @@
 /** Answers of the bridge while its circuit breaker for a server is open. */
 import t from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import { unlimited } from '../../src/limits/memory.js'
-import { unavailable } from '../../src/policy/unavailable.js'
-import type { Call } from '../../src/protocol/call.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { unlimited } from '../../src/base/limits/memory.js'
+import type { Call } from '../../src/mcp/protocol/call.js'
+import { unavailable } from '../../src/middle/policy/unavailable.js'
 import { callOf, outcomeOf, Played, repliesOf, result, toolCall } from '../support/calls.js'
 
 const NOW = 1_000_000

@@ -1,8 +1,8 @@
 /** Each member that may be absent from a message of a client, by the schemas of all revisions, written as null or as an empty list. */
 import t from 'tap'
-import { textWithoutAbsent } from '../../src/protocol/absent.js'
-import { readMessage } from '../../src/protocol/classify.js'
-import { CLIENT_CAPABILITIES } from '../../src/protocol/meta.js'
+import { textWithoutAbsent } from '../../src/mcp/protocol/absent.js'
+import { readMessage } from '../../src/mcp/protocol/classify.js'
+import { CLIENT_CAPABILITIES } from '../../src/mcp/protocol/meta.js'
 import { definitionsOf, problems, type SchemaRevision } from '../support/schema.js'
 
 type Json = Record<string, unknown>

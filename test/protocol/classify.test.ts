@@ -1,13 +1,13 @@
 /** A table of the messages that a client may post: how each is classified or refused. */
 import t from 'tap'
-import { Fault } from '../../src/fault/fault.js'
+import { Fault } from '../../src/base/fault/fault.js'
 import {
   type Classification,
   type Compat,
   classify,
   classifyLine,
   type SessionState,
-} from '../../src/protocol/classify.js'
+} from '../../src/mcp/protocol/classify.js'
 import { parseText } from '../support/messages.js'
 
 const COMPAT: Compat = { bareDiscover: true, ignoreVersionSkew: true, draftErrorCodes: false }

@@ -5,11 +5,11 @@ import {
   ReadResourceResultSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test } from 'tap'
-import { downlevelResult } from '../../src/protocol/downlevel/downlevel.js'
-import { lift } from '../../src/protocol/lift.js'
-import { changesOf, type Towards, UNKNOWN } from '../../src/recorder/rules.js'
-import { sourceOf } from '../../src/rpc/source.js'
-import { EMPTY, objectIn, type Payload, parseObject, parseSource, write } from '../../src/rpc/splice.js'
+import { sourceOf } from '../../src/base/rpc/source.js'
+import { EMPTY, objectIn, type Payload, parseObject, parseSource, write } from '../../src/base/rpc/splice.js'
+import { changesOf, type Towards, UNKNOWN } from '../../src/inspector/recorder/rules.js'
+import { downlevelResult } from '../../src/mcp/protocol/downlevel/downlevel.js'
+import { lift } from '../../src/mcp/protocol/lift.js'
 import { clientOf, REVISIONS, resultFor } from './downlevel/client.js'
 
 const text = (text: string) => ({ type: 'text', text })

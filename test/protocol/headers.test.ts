@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import { annotationsOf, withoutAnnotations } from '../../src/protocol/annotations.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import type { Request } from '../../src/base/rpc/message.js'
+import { parseObject, write } from '../../src/base/rpc/splice.js'
+import { annotationsOf, withoutAnnotations } from '../../src/mcp/protocol/annotations.js'
 import {
   checkHeaders,
   checkParamHeaders,
@@ -10,9 +12,7 @@ import {
   type ReceivedHeaders,
   single,
   versionHeader,
-} from '../../src/protocol/headers.js'
-import type { Request } from '../../src/rpc/message.js'
-import { parseObject, write } from '../../src/rpc/splice.js'
+} from '../../src/mcp/protocol/headers.js'
 import { parseText } from '../support/messages.js'
 
 const received = (headers: Record<string, string[]>): ReceivedHeaders =>

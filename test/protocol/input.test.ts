@@ -1,5 +1,6 @@
 /** Translating questions between eras, and validating answers. */
 import t from 'tap'
+import { parseObject, write } from '../../src/base/rpc/splice.js'
 import {
   capabilityFor,
   isShowable,
@@ -8,8 +9,7 @@ import {
   readInputRequests,
   uncovered,
   wellFormed,
-} from '../../src/protocol/input.js'
-import { parseObject, write } from '../../src/rpc/splice.js'
+} from '../../src/mcp/protocol/input.js'
 import { faultOf } from '../support/faults.js'
 
 const FORM = 'elicitation/create'

@@ -1,6 +1,8 @@
 import t from 'tap'
-import type { Call, Reply } from '../../src/protocol/call.js'
-import { forwardedCapabilities } from '../../src/protocol/capabilities.js'
+import { isLeftOut, type Request, type Response, request } from '../../src/base/rpc/message.js'
+import { EMPTY, parseObject, write } from '../../src/base/rpc/splice.js'
+import type { Call, Reply } from '../../src/mcp/protocol/call.js'
+import { forwardedCapabilities } from '../../src/mcp/protocol/capabilities.js'
 import {
   decodeHandshake,
   decodeReply,
@@ -9,10 +11,8 @@ import {
   type Handshake,
   initializeParams,
   offers,
-} from '../../src/protocol/legacy-server.js'
-import { decodeRequest } from '../../src/protocol/modern-client.js'
-import { isLeftOut, type Request, type Response, request } from '../../src/rpc/message.js'
-import { EMPTY, parseObject, write } from '../../src/rpc/splice.js'
+} from '../../src/mcp/protocol/legacy-server.js'
+import { decodeRequest } from '../../src/mcp/protocol/modern-client.js'
 import { faultOf } from '../support/faults.js'
 import { parseText } from '../support/messages.js'
 import { exampleDefinitions, examples, problems } from '../support/schema.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { notActedOn, refusalOf, saidIn, saidToCallers } from '../../src/protocol/refusal.js'
+import { notActedOn, refusalOf, saidIn, saidToCallers } from '../../src/mcp/protocol/refusal.js'
 
 const refusal = (status: number, headers: Record<string, string> = {}, body = '') =>
   refusalOf(status, (name) => headers[name], body)

@@ -1,7 +1,7 @@
 /** Which calls the inspector records, if many come. */
 import t from 'tap'
-import { UNRECORDED } from '../../src/ports/recorder.js'
-import { CallNumbers } from '../../src/recorder/call-numbers.js'
+import { CallNumbers } from '../../src/inspector/recorder/call-numbers.js'
+import { UNRECORDED } from '../../src/mcp/ports/recorder.js'
 import { until } from '../support/eventually.js'
 
 t.test('numbers a bounded count of calls per second, and all other requests', async (t) => {

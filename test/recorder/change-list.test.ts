@@ -1,8 +1,8 @@
 /** Lists of changes: equal ones are one object, as far as they are remembered. */
 import t from 'tap'
-import { ChangeList, MAX_CHANGES } from '../../src/recorder/change-list.js'
-import { Place } from '../../src/recorder/changes.js'
-import { parseObject } from '../../src/rpc/splice.js'
+import { parseObject } from '../../src/base/rpc/splice.js'
+import { ChangeList, MAX_CHANGES } from '../../src/inspector/recorder/change-list.js'
+import { Place } from '../../src/inspector/recorder/changes.js'
 
 const empty = () => new ChangeList((op, path) => `${op} ${path}`)
 

@@ -1,7 +1,6 @@
 /** What edits change in a received text: as places, and as bytes. */
 import t from 'tap'
-import { type Collected, changesIn, type Op, Place } from '../../src/recorder/changes.js'
-import { sourceOfBytes } from '../../src/rpc/source.js'
+import { sourceOfBytes } from '../../src/base/rpc/source.js'
 import {
   edit,
   mapElements,
@@ -11,7 +10,8 @@ import {
   parseSource,
   wire,
   write,
-} from '../../src/rpc/splice.js'
+} from '../../src/base/rpc/splice.js'
+import { type Collected, changesIn, type Op, Place } from '../../src/inspector/recorder/changes.js'
 
 const isUtf8 = () => true
 const RECEIVED = '{ "a" : 1.0, "list":[ {"x":1} , 7, {"x":2},{"x":3} ], "_meta": {"k/~": {}, "gone":null} }'

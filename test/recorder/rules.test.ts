@@ -1,10 +1,10 @@
 /** The rules of changes: rows of docs/development/translation.md. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import type { MessageOrigin } from '../../src/protocol/encoded.js'
-import { changesOf, RULES, UNKNOWN } from '../../src/recorder/rules.js'
-import { sourceOf } from '../../src/rpc/source.js'
-import { edit, mapElements, objectIn, type Payload, parseObject, parseSource } from '../../src/rpc/splice.js'
+import { sourceOf } from '../../src/base/rpc/source.js'
+import { edit, mapElements, objectIn, type Payload, parseObject, parseSource } from '../../src/base/rpc/splice.js'
+import { changesOf, RULES, UNKNOWN } from '../../src/inspector/recorder/rules.js'
+import type { MessageOrigin } from '../../src/mcp/protocol/encoded.js'
 
 const document = readFileSync(new URL('../../docs/development/translation.md', import.meta.url), 'utf8')
 

@@ -1,6 +1,6 @@
 /** Differences between two JSON values. */
 import t from 'tap'
-import { areEqual, diff, MAX_COMPARED_DEPTH, MAX_DIFFERENCES } from '../../src/replay/diff.js'
+import { areEqual, diff, MAX_COMPARED_DEPTH, MAX_DIFFERENCES } from '../../src/inspector/replay/diff.js'
 
 type Case = [what: string, expected: unknown, actual: unknown, differences: object[], ignore?: string[]]
 

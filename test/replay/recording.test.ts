@@ -1,6 +1,6 @@
 /** The file of recorded calls: what is read, and what is said of a wrong one. */
 import t from 'tap'
-import { MAX_RECORDING_CALLS, readRecording, writeRecording } from '../../src/replay/recording.js'
+import { MAX_RECORDING_CALLS, readRecording, writeRecording } from '../../src/inspector/replay/recording.js'
 
 const CALL = {
   name: 'echo',

@@ -1,7 +1,7 @@
 /** Recordings that are run through a bridge in this process. */
 import t from 'tap'
-import type { RecordingCall } from '../../src/replay/recording.js'
-import { type Replayed, type ReplayOptions, replayed } from '../../src/replay/run.js'
+import type { RecordingCall } from '../../src/inspector/replay/recording.js'
+import { type Replayed, type ReplayOptions, replayed } from '../../src/inspector/replay/run.js'
 import { startBridge } from '../support/bridge.js'
 import { ModernHttp } from '../support/modern-http.js'
 

@@ -1,7 +1,7 @@
 /** Two JSON values as lines side by side. */
 import t from 'tap'
-import { diff } from '../../src/replay/diff.js'
-import { type ComparedRow, sideBySide } from '../../src/replay/side-by-side.js'
+import { diff } from '../../src/inspector/replay/diff.js'
+import { type ComparedRow, sideBySide } from '../../src/inspector/replay/side-by-side.js'
 
 const SIGN = { same: ' ', ignored: '.', add: '+', remove: '-', replace: '~' } as const
 const drawn = (rows: readonly ComparedRow[]) =>

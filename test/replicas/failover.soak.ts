@@ -1,8 +1,8 @@
 /** Replicas that share a Redis with Sentinels, or a Redis Cluster: they work, and go on after a primary is killed. */
 import t, { type Test } from 'tap'
-import { keyOf, Sealer } from '../../src/crypto/seal.js'
-import { Redis } from '../../src/replicas/redis.js'
-import { RedisStore } from '../../src/replicas/store.js'
+import { keyOf, Sealer } from '../../src/base/crypto/seal.js'
+import { Redis } from '../../src/services/replicas/redis.js'
+import { RedisStore } from '../../src/services/replicas/store.js'
 import { ADA, all, NAME, of, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'

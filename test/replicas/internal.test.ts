@@ -1,9 +1,9 @@
 /** The internal address of a replica: it answers other replicas, once each, and nobody else. */
 import { Agent, request as httpRequest } from 'node:http'
 import t, { type Test } from 'tap'
-import { keyOf, Sealer } from '../../src/crypto/seal.js'
-import { Internal } from '../../src/replicas/internal.js'
-import { digestOf, PROOF, prove, SKEW } from '../../src/replicas/proof.js'
+import { keyOf, Sealer } from '../../src/base/crypto/seal.js'
+import { Internal } from '../../src/services/replicas/internal.js'
+import { digestOf, PROOF, prove, SKEW } from '../../src/services/replicas/proof.js'
 import { ADA, all, NAME, of, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 import { startBridgeProcess } from '../support/bridge-process.js'

@@ -1,7 +1,7 @@
 /** A moment in which a bridge stands still, or has lost its connection to Redis, is not held against Redis: what is asked then is answered. */
 import { connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { Redis } from '../../src/replicas/redis.js'
+import { Redis } from '../../src/services/replicas/redis.js'
 import { holdTimers, leaper } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 import { noRedis, RedisServer } from '../support/redis.js'

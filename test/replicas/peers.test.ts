@@ -2,10 +2,10 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { keyOf, Sealer } from '../../src/crypto/seal.js'
-import { OwnedByReplica } from '../../src/ports/replicas.js'
-import { Peers } from '../../src/replicas/peers.js'
-import { HangUp } from '../../src/time/hang-up.js'
+import { keyOf, Sealer } from '../../src/base/crypto/seal.js'
+import { HangUp } from '../../src/base/time/hang-up.js'
+import { OwnedByReplica } from '../../src/mcp/ports/replicas.js'
+import { Peers } from '../../src/services/replicas/peers.js'
 
 const SEALER = new Sealer([keyOf('a secret of all replicas')], 'replica')
 

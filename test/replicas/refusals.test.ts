@@ -1,9 +1,9 @@
 /** A real Redis that answers and refuses: it is down, its words are in the log once, and the bridge finds the Redis that does not. */
 import { connect, createServer } from 'node:net'
 import t, { type Test } from 'tap'
-import type { LogFields } from '../../src/log/events.js'
-import { Redis, type RedisOptions } from '../../src/replicas/redis.js'
-import { increment } from '../../src/replicas/scripts.js'
+import type { LogFields } from '../../src/base/log/events.js'
+import { Redis, type RedisOptions } from '../../src/services/replicas/redis.js'
+import { increment } from '../../src/services/replicas/scripts.js'
 import { until } from '../support/eventually.js'
 import { freePort } from '../support/free-port.js'
 import { askRedis, noRedis, RedisServer, startSentinels } from '../support/redis.js'

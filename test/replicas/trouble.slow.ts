@@ -301,7 +301,7 @@ test('a Redis that may forget what it likes is warned of', async (t) => {
 
 test('a client that is destroyed while it connects to Redis ends', async (t) => {
   const server = await RedisServer.start(t)
-  const { clientsOf } = await import('../../src/replicas/client.js')
+  const { clientsOf } = await import('../../src/services/replicas/client.js')
   const { asking } = clientsOf({ url: server.url })
   asking.on('error', () => {})
   asking.connect().catch(() => {})

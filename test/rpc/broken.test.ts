@@ -1,7 +1,7 @@
 /** Finding the request that an invalid message answers. */
 import t from 'tap'
-import { brokenAnswerTo } from '../../src/rpc/broken.js'
-import { sourceOf } from '../../src/rpc/source.js'
+import { brokenAnswerTo } from '../../src/base/rpc/broken.js'
+import { sourceOf } from '../../src/base/rpc/source.js'
 
 const cases: [name: string, text: string, id: string | undefined][] = [
   ['NaN', '{"jsonrpc":"2.0","id":7,"result":NaN}', '7'],

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { canonical } from '../../src/rpc/canonical.js'
+import { canonical } from '../../src/base/rpc/canonical.js'
 
 const gap = fc.constantFrom('', ' ', '\n', '\t\r\n  ')
 /** A character in one of its spellings in JSON: literal or escaped. */

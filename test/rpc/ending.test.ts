@@ -1,10 +1,10 @@
 /** Recognizes how a relayed call ended, however its response is split into chunks. */
 import fc from 'fast-check'
 import t from 'tap'
-import { outcomeOf, replyIn, replyOf } from '../../src/downstream/outcome.js'
-import { Ending } from '../../src/rpc/ending.js'
-import { parseMessage } from '../../src/rpc/message.js'
-import { sourceOfBytes } from '../../src/rpc/source.js'
+import { Ending } from '../../src/base/rpc/ending.js'
+import { parseMessage } from '../../src/base/rpc/message.js'
+import { sourceOfBytes } from '../../src/base/rpc/source.js'
+import { outcomeOf, replyIn, replyOf } from '../../src/clients/outcome.js'
 
 const members = fc.dictionary(
   fc.oneof(fc.constantFrom('isError', 'result', 'error', 'code', 'resultType', 'content'), fc.string()),

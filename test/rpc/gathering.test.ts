@@ -1,7 +1,7 @@
 /** Collecting pieces of bytes: the bytes stay the same however they are split, and small pieces are joined. */
 import fc from 'fast-check'
 import t from 'tap'
-import { Gathering } from '../../src/rpc/gathering.js'
+import { Gathering } from '../../src/base/rpc/gathering.js'
 
 t.test('returns bytes in the order in which they were pushed', async () => {
   const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 70_000 })), {

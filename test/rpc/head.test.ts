@@ -1,9 +1,9 @@
 /** Reading the head of a message from as few bytes as possible. */
 import t from 'tap'
-import { describe, type ReceivedMessage } from '../../src/recorder/message.js'
-import { headIn } from '../../src/rpc/head.js'
-import { parseMessage } from '../../src/rpc/message.js'
-import { sourceOf } from '../../src/rpc/source.js'
+import { headIn } from '../../src/base/rpc/head.js'
+import { parseMessage } from '../../src/base/rpc/message.js'
+import { sourceOf } from '../../src/base/rpc/source.js'
+import { describe, type ReceivedMessage } from '../../src/inspector/recorder/message.js'
 
 const headOf = (text: string) => headIn(new TextEncoder().encode(text))
 

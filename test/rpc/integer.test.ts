@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { type Id, idKey, idValue, integerIn, keptKey, readId } from '../../src/rpc/message.js'
+import { type Id, idKey, idValue, integerIn, keptKey, readId } from '../../src/base/rpc/message.js'
 
 const SPELLINGS: [json: string, integer: string | undefined][] = [
   ['1', '1'],

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { encodeLine, type Line, LineDecoder } from '../../src/rpc/lines.js'
-import { Outline } from '../../src/rpc/outline.js'
-import { join } from '../../src/rpc/source.js'
+import { encodeLine, type Line, LineDecoder } from '../../src/base/rpc/lines.js'
+import { Outline } from '../../src/base/rpc/outline.js'
+import { join } from '../../src/base/rpc/source.js'
 
 const bytes = (text: string) => Buffer.from(text, 'utf8')
 

@@ -1,7 +1,7 @@
 /** Finding a JSON object at the end of a line that begins with other text. */
 import fc from 'fast-check'
 import t from 'tap'
-import { objectAtEnd } from '../../src/rpc/message-at-end.js'
+import { objectAtEnd } from '../../src/base/rpc/message-at-end.js'
 
 function found(text: string): string | undefined {
   const place = objectAtEnd(text)

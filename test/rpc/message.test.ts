@@ -11,8 +11,8 @@ import {
   readId,
   request,
   result,
-} from '../../src/rpc/message.js'
-import { write } from '../../src/rpc/splice.js'
+} from '../../src/base/rpc/message.js'
+import { write } from '../../src/base/rpc/splice.js'
 import { parseText } from '../support/messages.js'
 
 const kinds: [name: string, text: string, kind: Message['kind']][] = [

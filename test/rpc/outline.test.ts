@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Outline } from '../../src/rpc/outline.js'
+import { Outline } from '../../src/base/rpc/outline.js'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const LONG = 'x'.repeat(10_000)

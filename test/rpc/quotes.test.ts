@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
-import { BLOCK, type Finder, fastFinder, plainFinder, Quotes } from '../../src/rpc/quotes.js'
+import { BLOCK, type Finder, fastFinder, plainFinder, Quotes } from '../../src/base/rpc/quotes.js'
 
 /** The positions that a Finder returns for a text in blocks of these lengths. */
 function found(finder: Finder, bytes: Uint8Array, lengths: readonly number[]): number[] {

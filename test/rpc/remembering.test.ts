@@ -1,7 +1,7 @@
 /** Caching by text: recently used entries stay, others are dropped, and no entry keeps a larger text in memory. */
 import t from 'tap'
-import { MAX_KEY, memoize, Recent } from '../../src/rpc/memoize.js'
-import { detach } from '../../src/rpc/source.js'
+import { MAX_KEY, memoize, Recent } from '../../src/base/rpc/memoize.js'
+import { detach } from '../../src/base/rpc/source.js'
 
 t.test('a result for a text is computed once', async (t) => {
   let made = 0

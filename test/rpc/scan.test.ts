@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { JsonError, MAX_ELEMENTS, scan, scanAt } from '../../src/rpc/scan.js'
-import { type JsonSource, sourceOf } from '../../src/rpc/source.js'
-import { elementsAt, find, membersAt, ROW, type Table } from '../../src/rpc/table.js'
+import { JsonError, MAX_ELEMENTS, scan, scanAt } from '../../src/base/rpc/scan.js'
+import { type JsonSource, sourceOf } from '../../src/base/rpc/source.js'
+import { elementsAt, find, membersAt, ROW, type Table } from '../../src/base/rpc/table.js'
 
 /** JSON texts in spellings that serializers do not write: white space, escapes, all forms of numbers. */
 const space = fc.constantFrom('', ' ', '\n', '\t ', '\r\n')

@@ -1,8 +1,16 @@
 import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import t from 'tap'
-import { cut, type JsonSource, join, pieces, repairedSourceOf, sourceOf, sourceOfBytes } from '../../src/rpc/source.js'
-import { edit, objectIn, parseSource, raw, wire, write } from '../../src/rpc/splice.js'
+import {
+  cut,
+  type JsonSource,
+  join,
+  pieces,
+  repairedSourceOf,
+  sourceOf,
+  sourceOfBytes,
+} from '../../src/base/rpc/source.js'
+import { edit, objectIn, parseSource, raw, wire, write } from '../../src/base/rpc/splice.js'
 
 const LARGE = 32 * 1024
 

@@ -13,7 +13,7 @@ import {
   textUnder,
   value,
   write,
-} from '../../src/rpc/splice.js'
+} from '../../src/base/rpc/splice.js'
 
 const name = fc.constantFrom('a', 'b', '_meta', '2', '1', '__proto__', 'constructor', 'é', '"', 'toString')
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.stringify(value))

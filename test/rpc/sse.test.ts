@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { forgivingText } from '../../src/rpc/source.js'
-import { encodeEvent, KEEP_ALIVE, SseDecoder, type SseEvent } from '../../src/rpc/sse.js'
+import { forgivingText } from '../../src/base/rpc/source.js'
+import { encodeEvent, KEEP_ALIVE, SseDecoder, type SseEvent } from '../../src/base/rpc/sse.js'
 
 /** An event with its data as text. */
 type Decoded = Omit<SseEvent, 'data'> & { data: string }

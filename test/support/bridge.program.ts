@@ -10,10 +10,10 @@ import { argv, env, stdin, stdout } from 'node:process'
 import { createInterface } from 'node:readline'
 import { queryObjects } from 'node:v8'
 import { pino } from 'pino'
-import { Bridge } from '../../src/bridge/bridge.js'
-import { replicasOf } from '../../src/bridge/replicas.js'
+import { Bridge } from '../../src/app/bridge.js'
+import { replicasOf } from '../../src/app/replicas.js'
 import { parseSettings } from '../../src/config/settings.js'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 
 async function serve(): Promise<void> {
   const settings = parseSettings(JSON.parse(argv[2] ?? '{}'), { env, read: String })

@@ -1,6 +1,6 @@
 /** Servers of test/fixtures/bulky.mjs, one of each kind, as entries of the configuration. */
 import type { Test } from 'tap'
-import type { mcpBridge } from '../../src/embed/fastify.js'
+import type { mcpBridge } from '../../src/app/embed/fastify.js'
 import { startFixture } from './process.js'
 import { bulkyStdio } from './small-heap.js'
 

@@ -1,4 +1,6 @@
 /** Calls as policies see them, and a server that a test plays behind them. */
+
+import { parseObject, write } from '../../src/base/rpc/splice.js'
 import {
   type Call,
   type CallLog,
@@ -8,8 +10,7 @@ import {
   type Notify,
   type Policy,
   type Reply,
-} from '../../src/protocol/call.js'
-import { parseObject, write } from '../../src/rpc/splice.js'
+} from '../../src/mcp/protocol/call.js'
 
 /** What a test says of a call; the rest is as in most of them. */
 export type Changes = Omit<Partial<Call>, 'params' | 'meta' | 'caller'> & {

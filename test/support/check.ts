@@ -1,7 +1,7 @@
 /** `mcp-bridge check` without a process for each file. */
-import { checkedInWords } from '../../src/cli/check.js'
-import { cliErrorOf, inWords } from '../../src/cli/errors.js'
-import { parseCommand } from '../../src/cli/parse.js'
+import { checkedInWords } from '../../src/command/check.js'
+import { cliErrorOf, inWords } from '../../src/command/errors.js'
+import { parseCommand } from '../../src/command/parse.js'
 
 /** What it says of a file, and the exit code. */
 export function check(file: string, { env = {}, args = [] }: { env?: Record<string, string>; args?: string[] } = {}) {

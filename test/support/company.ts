@@ -5,7 +5,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Test } from 'tap'
-import type { BridgeContext } from '../../src/bridge/context.js'
+import type { BridgeContext } from '../../src/app/context.js'
 import { type Started, startBridge } from './bridge.js'
 import { freePort } from './free-port.js'
 import { Oidc, type OidcOptions } from './oidc.js'

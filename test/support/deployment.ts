@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
-import { type Command, parseCommand } from '../../src/cli/parse.js'
+import { type Command, parseCommand } from '../../src/command/parse.js'
 import { parseListen, type Settings } from '../../src/config/settings.js'
 import { temporaryFolder } from './folder.js'
 

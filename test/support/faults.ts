@@ -1,5 +1,5 @@
 /** Which fault something throws, if it throws one. */
-import { Fault } from '../../src/fault/fault.js'
+import { Fault } from '../../src/base/fault/fault.js'
 
 export function faultOf(run: () => unknown): Fault | undefined {
   try {

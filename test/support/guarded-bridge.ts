@@ -1,6 +1,6 @@
 /** A bridge whose clients have to sign in, in front of a server with two tools. */
 import type { Test } from 'tap'
-import type { Bridge } from '../../src/bridge/bridge.js'
+import type { Bridge } from '../../src/app/bridge.js'
 import { parseListen } from '../../src/config/settings.js'
 import { createBridge } from './bridge.js'
 import { freePort } from './free-port.js'

@@ -6,7 +6,7 @@ import { McpServer as LegacyServer } from '@modelcontextprotocol/sdk/server/mcp.
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { McpServer as ModernServer } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
-import type { SdkTransport } from '../../src/embed/options.js'
+import type { SdkTransport } from '../../src/app/embed/options.js'
 
 const INFO = { name: 'in memory', version: '1.0.0' }
 const OPTIONS = { capabilities: { elicitation: { form: {} } } }

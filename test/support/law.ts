@@ -4,14 +4,14 @@
  * no change names have to have the same bytes, white space included, and members the same order.
  */
 
-import { rowsOf } from '../../src/inspect/rows.js'
-import { movedTo, valueAt } from '../../src/inspect/values.js'
-import type { Views } from '../../src/inspect/views.js'
-import type { Change, RecordedEvent } from '../../src/recorder/events.js'
-import { RULES } from '../../src/recorder/rules.js'
-import { scanAt } from '../../src/rpc/scan.js'
-import { sourceOf } from '../../src/rpc/source.js'
-import { elementsAt, membersAt } from '../../src/rpc/table.js'
+import { scanAt } from '../../src/base/rpc/scan.js'
+import { sourceOf } from '../../src/base/rpc/source.js'
+import { elementsAt, membersAt } from '../../src/base/rpc/table.js'
+import type { Change, RecordedEvent } from '../../src/inspector/recorder/events.js'
+import { RULES } from '../../src/inspector/recorder/rules.js'
+import { rowsOf } from '../../src/inspector/rows.js'
+import { movedTo, valueAt } from '../../src/inspector/values.js'
+import type { Views } from '../../src/inspector/views.js'
 
 interface Watched {
   events: readonly RecordedEvent[]

@@ -1,6 +1,6 @@
 /** Messages of tests, from texts. */
-import { parseMessage } from '../../src/rpc/message.js'
-import { join, sourceOf, type Wire } from '../../src/rpc/source.js'
+import { parseMessage } from '../../src/base/rpc/message.js'
+import { join, sourceOf, type Wire } from '../../src/base/rpc/source.js'
 
 export const parseText = (text: string) => parseMessage(sourceOf(text))
 

@@ -1,8 +1,8 @@
 /** The page of the inspector after all scenarios of a pair of the matrix, in a browser. */
 import type { Test } from 'tap'
-import type { Ring } from '../../src/inspect/ring.js'
-import type { CallView } from '../../src/inspect/views.js'
-import { pathOf } from '../../src/inspect/words.js'
+import type { Ring } from '../../src/inspector/ring.js'
+import type { CallView } from '../../src/inspector/views.js'
+import { pathOf } from '../../src/inspector/words.js'
 import type { Cell } from '../matrix/cell.js'
 import type { Chromium } from './chromium.js'
 import { until } from './eventually.js'

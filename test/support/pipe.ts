@@ -1,7 +1,7 @@
 /** A modern client on a pipe: it writes lines and reads what comes back, while the bridge runs inside the test. */
 import { PassThrough } from 'node:stream'
 import type { Test } from 'tap'
-import type { BridgeContext } from '../../src/bridge/context.js'
+import type { BridgeContext } from '../../src/app/context.js'
 import { createBridge, type Started } from './bridge.js'
 import { until } from './eventually.js'
 import { envelope } from './modern.js'

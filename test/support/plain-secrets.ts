@@ -1,6 +1,7 @@
 /** Secrets in plain text on a command line or among variables, by the names that the bridge hides in its log. */
+
+import { isSecret } from '../../src/base/credentials/names.js'
 import { refersElsewhere } from '../../src/config/expand.js'
-import { isSecret } from '../../src/credentials/names.js'
 
 /** A value after a name: `--token=x`, `TOKEN=x`, `Authorization: x`, `--token x`. */
 const NAMED = /(?<!\S)-{0,2}([A-Za-z][\w.-]*)(?:=|: ?|\s+)(?=(\S+))/g

@@ -1,8 +1,8 @@
 /** Records of accounts in a Redis, as replicas share them. */
-import { keyOf, Sealer } from '../../src/crypto/seal.js'
-import { ReplicatedStore } from '../../src/oauth/store/replicated.js'
-import { Redis } from '../../src/replicas/redis.js'
-import { RedisStore } from '../../src/replicas/store.js'
+import { keyOf, Sealer } from '../../src/base/crypto/seal.js'
+import { ReplicatedStore } from '../../src/services/oauth/store/replicated.js'
+import { Redis } from '../../src/services/replicas/redis.js'
+import { RedisStore } from '../../src/services/replicas/store.js'
 import { until } from './eventually.js'
 
 /** Resolves when the Redis can be used. */

@@ -1,7 +1,8 @@
 /** What a bridge would tell a record: calls with their messages, as the taps of both wires see them. */
-import { Ring } from '../../src/inspect/ring.js'
-import type { Outcome } from '../../src/ports/outcome.js'
-import type { Change, Changes, RecordEvent, RecordedEvent, TraceEvent } from '../../src/recorder/events.js'
+
+import type { Change, Changes, RecordEvent, RecordedEvent, TraceEvent } from '../../src/inspector/recorder/events.js'
+import { Ring } from '../../src/inspector/ring.js'
+import type { Outcome } from '../../src/mcp/ports/outcome.js'
 
 const CLIENT = { era: 'modern', revision: '2026-07-28', transport: 'http', name: 'test-client' } as const
 const UPSTREAM = { era: 'legacy', revision: '2025-11-25', transport: 'stdio', name: 'test-server' } as const

@@ -2,8 +2,8 @@
 import { join } from 'node:path'
 import { stderr } from 'node:process'
 import type { Test } from 'tap'
-import type { SignInParts } from '../../src/oauth/parts.js'
-import { FileStore } from '../../src/oauth/store/files.js'
+import type { SignInParts } from '../../src/services/oauth/parts.js'
+import { FileStore } from '../../src/services/oauth/store/files.js'
 import { temporaryFolder } from './folder.js'
 import { type Visit, visit } from './person.js'
 

@@ -5,12 +5,12 @@
 import { createHash } from 'node:crypto'
 import { argv, env, platform, stdin, stdout } from 'node:process'
 import { createInterface } from 'node:readline'
-import { Fault } from '../../src/fault/fault.js'
-import { TokenAccount } from '../../src/oauth/client/account.js'
-import { Obtainer } from '../../src/oauth/client/obtain.js'
-import type { ClientSettings } from '../../src/oauth/client/settings.js'
-import { browser } from '../../src/oauth/person/browser.js'
-import { FileStore } from '../../src/oauth/store/files.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { TokenAccount } from '../../src/services/oauth/client/account.js'
+import { Obtainer } from '../../src/services/oauth/client/obtain.js'
+import type { ClientSettings } from '../../src/services/oauth/client/settings.js'
+import { browser } from '../../src/services/oauth/person/browser.js'
+import { FileStore } from '../../src/services/oauth/store/files.js'
 import { sharedRecords } from './shared-records.js'
 
 export interface ProcessOptions {

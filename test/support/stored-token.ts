@@ -1,7 +1,7 @@
 /** A token that is there before the bridge starts, as a sign-in has left it. */
-import { accountKey } from '../../src/oauth/client/account.js'
-import { FileStore } from '../../src/oauth/store/files.js'
-import type { Token } from '../../src/oauth/store/record.js'
+import { accountKey } from '../../src/services/oauth/client/account.js'
+import { FileStore } from '../../src/services/oauth/store/files.js'
+import type { Token } from '../../src/services/oauth/store/record.js'
 
 export interface StoredToken extends Partial<Token> {
   access: string

@@ -1,6 +1,6 @@
 /** `mcp-bridge tail` inside the test, with what it prints. */
 import { PassThrough } from 'node:stream'
-import { type TailOptions, tail } from '../../src/cli/tail.js'
+import { type TailOptions, tail } from '../../src/command/tail.js'
 
 /** Runs the command. `isTTY` is whether its output is a terminal. */
 export function run(options: Partial<TailOptions>, { isTTY = false, env = {} } = {}) {

@@ -1,6 +1,6 @@
 /** A process that writes into a trust store: `<path> <name> <count>` pins so many origins, or without end. */
 import { argv, stdout } from 'node:process'
-import { TrustStore } from '../../src/discovery/trust/store.js'
+import { TrustStore } from '../../src/services/discovery/trust/store.js'
 
 const [path = '', name = '', count = ''] = argv.slice(2)
 const store = new TrustStore({ path })

@@ -1,10 +1,15 @@
 /** What tests of trust are made of: publishers with keys, manifests, lists of tools, a folder to keep a store in. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { signManifest } from '../../src/discovery/trust/jws.js'
-import { type PublisherKey, readPublicKey, readSigningKey, type SigningKey } from '../../src/discovery/trust/keys.js'
-import { toolList } from '../../src/policy/tool-list.js'
-import type { ToolList } from '../../src/ports/trust-status.js'
-import { parseObject } from '../../src/rpc/splice.js'
+import { parseObject } from '../../src/base/rpc/splice.js'
+import type { ToolList } from '../../src/mcp/ports/trust-status.js'
+import { toolList } from '../../src/middle/policy/tool-list.js'
+import { signManifest } from '../../src/services/discovery/trust/jws.js'
+import {
+  type PublisherKey,
+  readPublicKey,
+  readSigningKey,
+  type SigningKey,
+} from '../../src/services/discovery/trust/keys.js'
 
 export const DAY = 86_400_000
 /** When it is, in tests in which time matters. */

@@ -1,11 +1,11 @@
 /** A bridge whose inspector a test looks at: the calls that its events add up to. */
 import type { Test } from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
-import { type MessageRow, rowsOf } from '../../src/inspect/rows.js'
-import { type CallView, Views } from '../../src/inspect/views.js'
-import type { RecordedEvent } from '../../src/recorder/events.js'
-import { EventRecorder } from '../../src/recorder/recorder.js'
-import { join } from '../../src/rpc/source.js'
+import { join } from '../../src/base/rpc/source.js'
+import type { RecordedEvent } from '../../src/inspector/recorder/events.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { Ring } from '../../src/inspector/ring.js'
+import { type MessageRow, rowsOf } from '../../src/inspector/rows.js'
+import { type CallView, Views } from '../../src/inspector/views.js'
 import { startBridge } from './bridge.js'
 import { eventsIn } from './sights.js'
 

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { createBridge } from '../support/bridge.js'
 import { run, says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'

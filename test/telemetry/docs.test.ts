@@ -1,8 +1,8 @@
 /** docs/metrics.md, docs/logs.md and the dashboard say what there is, and all of it. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import type { BridgeEvent } from '../../src/ports/events.js'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import type { BridgeEvent } from '../../src/mcp/ports/events.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { atLeast } from '../support/at-least.js'
 import { startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'

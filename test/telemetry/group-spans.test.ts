@@ -1,7 +1,7 @@
 /** The spans of a call to all servers of a group: those of the client’s call, and of its parts together. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import type { Span, Tracer } from '../../src/protocol/trace.js'
+import type { Span, Tracer } from '../../src/mcp/protocol/trace.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { LegacyHttp } from '../support/legacy-http.js'

@@ -1,8 +1,8 @@
 /** What is counted, and that it can be scraped. docs/metrics.md says what it is for. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import type { BridgeEvent } from '../../src/ports/events.js'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import type { BridgeEvent } from '../../src/mcp/ports/events.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { ADA, all, NAME, startAsker, talk } from '../support/asking.js'
 import { createBridge, startBridge } from '../support/bridge.js'
 import { holdTimers } from '../support/clock.js'

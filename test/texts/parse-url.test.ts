@@ -2,10 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { parseAddress } from '../../src/net/address.js'
-import { addresses } from '../../src/policy/choice/addresses.js'
-import { isShowable } from '../../src/protocol/input.js'
-import { parseUrl } from '../../src/texts/parse-url.js'
+import { parseAddress } from '../../src/base/net/address.js'
+import { parseUrl } from '../../src/base/texts/parse-url.js'
+import { isShowable } from '../../src/mcp/protocol/input.js'
+import { addresses } from '../../src/middle/policy/choice/addresses.js'
 
 /** So often that Node.js compiles what calls it. */
 const OFTEN = 100_000

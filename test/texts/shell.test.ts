@@ -1,9 +1,9 @@
 /** Texts of strangers in commands that people paste: each is one argument, and nothing of it is run. */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
-import { discoverCommand } from '../../src/cli/announce.js'
-import { callCommand } from '../../src/cli/demo.js'
-import { quoted, usualShell } from '../../src/texts/shell.js'
+import { quoted, usualShell } from '../../src/base/texts/shell.js'
+import { discoverCommand } from '../../src/command/announce.js'
+import { callCommand } from '../../src/command/demo.js'
 import { stringsIn } from '../support/powershell.js'
 
 const HOSTILE = [

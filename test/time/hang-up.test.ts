@@ -1,8 +1,8 @@
 /** How a HangUp aborts, compared with the AbortController that it replaces. */
 import t from 'tap'
-import { HangUp } from '../../src/time/hang-up.js'
-import { pause } from '../../src/time/pause.js'
-import { within } from '../../src/time/time.js'
+import { HangUp } from '../../src/base/time/hang-up.js'
+import { pause } from '../../src/base/time/pause.js'
+import { within } from '../../src/base/time/time.js'
 
 t.test('aborts once, with the first reason, and calls each listener once', async (t) => {
   const hangUp = new HangUp()

@@ -1,6 +1,6 @@
 /** Long work is done in several turns of the event loop. */
 import t from 'tap'
-import { inChunks, inTurns } from '../../src/time/in-turns.js'
+import { inChunks, inTurns } from '../../src/base/time/in-turns.js'
 
 /** Items that take a millisecond each. */
 function* slow(count: number): Generator<number> {

@@ -1,8 +1,8 @@
 /** Waiting, time limits and backoff; no timer and no listener may remain afterwards. */
 import { getEventListeners } from 'node:events'
 import t, { type Test } from 'tap'
-import { backoff, pause } from '../../src/time/pause.js'
-import { Deadline, unlessAborted, within } from '../../src/time/time.js'
+import { backoff, pause } from '../../src/base/time/pause.js'
+import { Deadline, unlessAborted, within } from '../../src/base/time/time.js'
 import { stopClock } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 

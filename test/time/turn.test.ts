@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
-import { atTurnEnd, corkUntilTurnEnd } from '../../src/time/turn.js'
+import { atTurnEnd, corkUntilTurnEnd } from '../../src/base/time/turn.js'
 
 t.test(
   'acts after the events of the turn, in the order of the calls, also if one of them puts off another',

@@ -1,6 +1,6 @@
 /** Which address of a server gets a call: the less busy one of two, and none that rests. */
 import t from 'tap'
-import { type AddressState, choose, failed, REST, RESTS_AFTER, succeeded, tried } from '../../src/upstream/addresses.js'
+import { type AddressState, choose, failed, REST, RESTS_AFTER, succeeded, tried } from '../../src/servers/addresses.js'
 
 const address = (state: Partial<AddressState> = {}): AddressState => ({
   calls: 0,

@@ -1,8 +1,8 @@
 /** Answers with the id 0, null or none: they reach the one caller who can be meant, and nobody else. */
 import t, { type Test } from 'tap'
-import { unlimited } from '../../src/limits/memory.js'
-import { Peer } from '../../src/upstream/peer.js'
-import type { Channel } from '../../src/upstream/transport/channel.js'
+import { unlimited } from '../../src/base/limits/memory.js'
+import { Peer } from '../../src/servers/peer.js'
+import type { Channel } from '../../src/servers/transport/channel.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { initialize, LegacyClient } from '../support/legacy-client.js'

@@ -3,7 +3,7 @@ import childProcess, { type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { execPath, platform } from 'node:process'
 import t, { type Test } from 'tap'
-import { begin, beginAhead } from '../../src/upstream/transport/stdio/begin.js'
+import { begin, beginAhead } from '../../src/servers/transport/stdio/begin.js'
 
 const skip = platform === 'win32' ? 'there, only a transport starts programs' : false
 const start = (script = 'process.stdin.resume()', env = {}) => ({

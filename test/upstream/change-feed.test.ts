@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
-import { parseObject, value } from '../../src/rpc/splice.js'
-import { ChangeFeed } from '../../src/upstream/legacy/change-feed.js'
+import { parseObject, value } from '../../src/base/rpc/splice.js'
+import { ChangeFeed } from '../../src/servers/legacy/change-feed.js'
 import { stopClock } from '../support/clock.js'
 
 const UPDATED = 'notifications/resources/updated'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Cookies } from '../../src/upstream/transport/cookies.js'
+import { Cookies } from '../../src/servers/transport/cookies.js'
 
 const ADDRESS = new URL('http://shop.example.com:8080/mcp')
 

@@ -1,8 +1,8 @@
 /** What the reader of a request gets when the exchange ends early. */
 import t from 'tap'
-import { unlimited } from '../../src/limits/memory.js'
-import type { Response } from '../../src/rpc/message.js'
-import { Exchange } from '../../src/upstream/exchange.js'
+import { unlimited } from '../../src/base/limits/memory.js'
+import type { Response } from '../../src/base/rpc/message.js'
+import { Exchange } from '../../src/servers/exchange.js'
 import { parseText } from '../support/messages.js'
 
 const ANSWER = parseText('{"jsonrpc":"2.0","id":1,"result":{}}') as Response

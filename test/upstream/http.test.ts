@@ -2,8 +2,8 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { Peer } from '../../src/upstream/peer.js'
-import { HttpTransport } from '../../src/upstream/transport/http.js'
+import { Peer } from '../../src/servers/peer.js'
+import { HttpTransport } from '../../src/servers/transport/http.js'
 import { until } from '../support/eventually.js'
 
 t.test('does not send a call that is cancelled while it waits for a connection', async (t) => {

@@ -1,6 +1,6 @@
 /** How many bytes a server may send that are no JSON-RPC message. */
 import t from 'tap'
-import { InvalidMessages } from '../../src/upstream/invalid-messages.js'
+import { InvalidMessages } from '../../src/servers/invalid-messages.js'
 
 function play() {
   let time = 0

@@ -1,7 +1,7 @@
 /** Calls that take turns at a server, so that large answers to one caller hold up nobody else. */
 import t, { type Test } from 'tap'
-import { Memory, unlimited } from '../../src/limits/memory.js'
-import { Lanes } from '../../src/upstream/lanes.js'
+import { Memory, unlimited } from '../../src/base/limits/memory.js'
+import { Lanes } from '../../src/servers/lanes.js'
 import { until } from '../support/eventually.js'
 
 const KIB = 1024

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { execPath } from 'node:process'
 import t from 'tap'
-import { isProgram } from '../../src/upstream/transport/stdio/on-path.js'
+import { isProgram } from '../../src/servers/transport/stdio/on-path.js'
 import { temporaryFolder } from '../support/folder.js'
 
 t.test('finds a program on the PATH, also after unreadable folders', async (t) => {

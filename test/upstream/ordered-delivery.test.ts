@@ -1,7 +1,7 @@
 /** The bridge delivers messages in the order in which they arrived, no matter which reader gets them. */
 import t from 'tap'
-import { Memory, unlimited } from '../../src/limits/memory.js'
-import { OrderedDelivery } from '../../src/upstream/legacy/ordered-delivery.js'
+import { Memory, unlimited } from '../../src/base/limits/memory.js'
+import { OrderedDelivery } from '../../src/servers/legacy/ordered-delivery.js'
 
 t.test('sends a message without a reader after all that arrived before it', async (t) => {
   const delivery = new OrderedDelivery<{ name: string }>(unlimited().reserve('alice'))

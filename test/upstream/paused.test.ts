@@ -1,7 +1,7 @@
 /** Servers that close a connection before the bridge has read their answer: the bridge still reads all of it. */
 import { createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { Origin } from '../../src/upstream/transport/origin.js'
+import { Origin } from '../../src/servers/transport/origin.js'
 import { until } from '../support/eventually.js'
 
 /** A little more than a stream buffers before it is read, so that nothing is left on the socket. */

@@ -1,9 +1,9 @@
 /** A pool of sessions: all calls of a key share one, or each call has one for itself. */
 import t, { type Test } from 'tap'
-import { Fault } from '../../src/fault/fault.js'
-import { Bound } from '../../src/limits/bound.js'
-import { Occupancy } from '../../src/limits/occupancy.js'
-import { Pooled, SessionPool } from '../../src/upstream/legacy/pool.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { Bound } from '../../src/base/limits/bound.js'
+import { Occupancy } from '../../src/base/limits/occupancy.js'
+import { Pooled, SessionPool } from '../../src/servers/legacy/pool.js'
 
 /** The members of a session that a pool uses. */
 class Fake extends Pooled {

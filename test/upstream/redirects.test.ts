@@ -1,5 +1,5 @@
 import t from 'tap'
-import { MAX_REDIRECTS, Redirects, redirectedTo } from '../../src/upstream/transport/redirects.js'
+import { MAX_REDIRECTS, Redirects, redirectedTo } from '../../src/servers/transport/redirects.js'
 
 const URL_ = new URL('https://example.com/mcp?a=1')
 const to = (location: string, status = 307) => ({ status, headers: { location } })

@@ -1,6 +1,6 @@
 /** The messages that a channel has read are delivered in slices, and the end after all of them. */
 import t from 'tap'
-import { Slices } from '../../src/upstream/transport/slices.js'
+import { Slices } from '../../src/servers/transport/slices.js'
 
 t.test('the end comes after all items, however many there are and whenever it comes', async (t) => {
   for (const count of [1, 63, 64, 65, 200])

@@ -1,7 +1,7 @@
 /** How many processes one principal may start in a given time. */
 import t from 'tap'
-import type { Fault } from '../../src/fault/fault.js'
-import { Starts } from '../../src/upstream/transport/stdio/starts.js'
+import type { Fault } from '../../src/base/fault/fault.js'
+import { Starts } from '../../src/servers/transport/stdio/starts.js'
 
 t.test('some start at once, others wait for their turn, and too many are refused', async (t) => {
   const starts = new Starts({ burst: 3, perMinute: 300 })

@@ -1,6 +1,6 @@
 /** Which lines of a program's stderr the bridge keeps, and which one it reports first. */
 import t from 'tap'
-import { excerpt, reasonIn, StderrTail } from '../../src/upstream/transport/stdio/stderr-tail.js'
+import { excerpt, reasonIn, StderrTail } from '../../src/servers/transport/stdio/stderr-tail.js'
 
 const tailOf = (text: string, length = text.length) => {
   const tail = new StderrTail()

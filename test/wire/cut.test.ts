@@ -1,8 +1,8 @@
 /** Results of tools that are cut, on the wire: between every client and every server, in groups, in searches, for other callers. */
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { ROOM } from '../../src/policy/cut/room.js'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import { ROOM } from '../../src/middle/policy/cut/room.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import type { Client, Json, Message } from '../matrix/client.js'
 import { CLIENTS, type ClientKind, connect, type Reachable } from '../matrix/clients.js'
 import { nameOf } from '../matrix/run.js'

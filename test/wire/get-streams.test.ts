@@ -1,7 +1,7 @@
 /** The stream that a client opens by GET, as some servers use it: for answers of calls, or not at all. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { HttpTransport } from '../../src/upstream/transport/http.js'
+import { HttpTransport } from '../../src/servers/transport/http.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'

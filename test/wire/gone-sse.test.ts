@@ -1,9 +1,9 @@
 /** HTTP+SSE on its way out: servers that no longer have it and say what to use, and the metric of who still uses it. */
 import t from 'tap'
-import { describeServer, serverInWords } from '../../src/describe/server.js'
-import { Fault } from '../../src/fault/fault.js'
-import { Metrics } from '../../src/telemetry/metrics.js'
-import { adviceOn } from '../../src/upstream/advice.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { describeServer, serverInWords } from '../../src/middle/describe/server.js'
+import { adviceOn } from '../../src/servers/advice.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { createBridge, startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacySse } from '../support/legacy-sse.js'

@@ -1,9 +1,9 @@
 /** What ends because nobody uses it, and what stays because somebody is there. */
 import { pino } from 'pino'
 import t from 'tap'
-import { serverOptions } from '../../src/bridge/server-options.js'
+import { serverOptions } from '../../src/app/server-options.js'
+import { unlimited } from '../../src/base/limits/memory.js'
 import { parseSettings, type ServerSettings } from '../../src/config/settings.js'
-import { unlimited } from '../../src/limits/memory.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { ended, outlastIdleLimit } from '../support/idle.js'

@@ -5,8 +5,8 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { Ring } from '../../src/inspect/ring.js'
-import { EventRecorder } from '../../src/recorder/recorder.js'
+import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { Ring } from '../../src/inspector/ring.js'
 import { CLIENTS } from '../matrix/clients.js'
 import type { Recorded } from '../matrix/recording.js'
 import { type Configured, nameOf, runPair } from '../matrix/run.js'

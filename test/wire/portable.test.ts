@@ -1,7 +1,7 @@
 /** Portable schemas on the wire: between every client and every server, in groups, in searches, and for some clients only. */
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { describeServer, serverInWords } from '../../src/describe/server.js'
+import { describeServer, serverInWords } from '../../src/middle/describe/server.js'
 import type { Json } from '../matrix/client.js'
 import { CLIENTS, connect } from '../matrix/clients.js'
 import { nameOf } from '../matrix/run.js'

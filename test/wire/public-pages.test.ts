@@ -1,9 +1,9 @@
 /** The pages that the bridge itself serves: as programs that look first (HEAD) and pages of other origins ask for them. */
 import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
-import { createBridge as embedded } from '../../src/embed/create.js'
-import { mcpBridge } from '../../src/embed/fastify.js'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import { createBridge as embedded } from '../../src/app/embed/create.js'
+import { mcpBridge } from '../../src/app/embed/fastify.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { startBridge } from '../support/bridge.js'
 import { startCompany } from '../support/company.js'
 import { until } from '../support/eventually.js'

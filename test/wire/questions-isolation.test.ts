@@ -3,7 +3,7 @@
  * in the middle of a call is asked of its client. Numbers are those of test/invariants.md.
  */
 import t, { type Test } from 'tap'
-import { parseObject } from '../../src/rpc/splice.js'
+import { parseObject } from '../../src/base/rpc/splice.js'
 import { ABLE, ADA, all, BLUE, COLOUR, NAME, of, type Question, startAsker, talk, WAYS } from '../support/asking.js'
 import { createBridge, startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'

@@ -1,7 +1,7 @@
 /** Limits of requests by principal, and of wrong tokens by address. */
 import t, { type Test } from 'tap'
 import { parseSettings } from '../../src/config/settings.js'
-import { Metrics } from '../../src/telemetry/metrics.js'
+import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'

@@ -1,6 +1,6 @@
 /** Sessions with legacy servers: how they begin, whom they belong to, and what happens when they are lost. */
 import t from 'tap'
-import { EMPTY, parseObject, write } from '../../src/rpc/splice.js'
+import { EMPTY, parseObject, write } from '../../src/base/rpc/splice.js'
 import { createBridge, startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { LegacyHttp } from '../support/legacy-http.js'

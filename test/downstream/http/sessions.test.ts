@@ -1,7 +1,7 @@
 /** Sessions by their ids, with nothing behind them: whose they are, how long they last, how many there may be. */
 import t, { type Test } from 'tap'
-import { type KeptSession, Sessions, type SessionsOptions } from '../../../src/downstream/http/sessions.js'
-import { Fault } from '../../../src/fault/fault.js'
+import { Fault } from '../../../src/base/fault/fault.js'
+import { type KeptSession, Sessions, type SessionsOptions } from '../../../src/clients/http/sessions.js'
 import { until } from '../../support/eventually.js'
 import { faultOf } from '../../support/faults.js'
 

@@ -1,9 +1,9 @@
 /** Streams of one session, without any HTTP around them: what is kept, what is told where, and what waits for whom. */
 import type { Readable } from 'node:stream'
 import t from 'tap'
-import { EventStore } from '../../../src/downstream/http/event-store.js'
-import { type EventStream, type StreamOptions, Streams } from '../../../src/downstream/http/streams.js'
-import { Memory, unlimited } from '../../../src/limits/memory.js'
+import { Memory, unlimited } from '../../../src/base/limits/memory.js'
+import { EventStore } from '../../../src/clients/http/event-store.js'
+import { type EventStream, type StreamOptions, Streams } from '../../../src/clients/http/streams.js'
 import { holdTimers } from '../../support/clock.js'
 import { type Event, eventsIn } from '../../support/events.js'
 import { until } from '../../support/eventually.js'

@@ -1,8 +1,8 @@
 /** Past sessions from a file: in order, without broken lines, and without a bound on what is wrong with it. */
 import t from 'tap'
-import { pastSessionIn } from '../../../src/inspect/hub/past-session.js'
-import { Views } from '../../../src/inspect/views.js'
-import type { RecordedEvent } from '../../../src/recorder/events.js'
+import { pastSessionIn } from '../../../src/inspector/hub/past-session.js'
+import type { RecordedEvent } from '../../../src/inspector/recorder/events.js'
+import { Views } from '../../../src/inspector/views.js'
 import { eventsIn, tellCall, tellQuestion, tickingRing } from '../../support/sights.js'
 
 const linesOf = (events: readonly RecordedEvent[]) => events.map((seen) => JSON.stringify(seen))

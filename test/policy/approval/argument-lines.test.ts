@@ -1,9 +1,9 @@
 /** How the arguments of a call are shown to a person. */
 import t from 'tap'
-import { Fault } from '../../../src/fault/fault.js'
-import { argumentLines, type Unwritten } from '../../../src/policy/approval/argument-lines.js'
-import { askedText, decisionIn, formOf } from '../../../src/policy/approval/question.js'
-import { secretNames } from '../../../src/policy/approval/secrets.js'
+import { Fault } from '../../../src/base/fault/fault.js'
+import { argumentLines, type Unwritten } from '../../../src/middle/policy/approval/argument-lines.js'
+import { askedText, decisionIn, formOf } from '../../../src/middle/policy/approval/question.js'
+import { secretNames } from '../../../src/middle/policy/approval/secrets.js'
 
 const lines = (args: string, { secrets = [], omitted = [] }: { [K in keyof Unwritten]?: string[] } = {}) =>
   argumentLines(args, { secrets: new Set(secrets), omitted: new Set(omitted) })

@@ -1,7 +1,7 @@
 /** Which URIs patterns allow and deny, however a server may read them. */
 import fc from 'fast-check'
 import t from 'tap'
-import { addresses } from '../../../src/policy/choice/addresses.js'
+import { addresses } from '../../../src/middle/policy/choice/addresses.js'
 
 const shown: [pattern: string, uri: string, isShown: boolean][] = [
   ['docs://*', 'docs://a', true],

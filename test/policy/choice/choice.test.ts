@@ -1,12 +1,12 @@
 /** What clients see and can use of a scripted server, by `tools`, `prompts` and `resources`. */
 import fc from 'fast-check'
 import t from 'tap'
-import { Fault } from '../../../src/fault/fault.js'
-import { Memory, unlimited } from '../../../src/limits/memory.js'
-import { type ChoiceOptions, choice } from '../../../src/policy/choice/choice.js'
-import { type Call, type Final, ignoreNotifications, type Reply } from '../../../src/protocol/call.js'
-import { methods } from '../../../src/protocol/methods.js'
-import { write } from '../../../src/rpc/splice.js'
+import { Fault } from '../../../src/base/fault/fault.js'
+import { Memory, unlimited } from '../../../src/base/limits/memory.js'
+import { write } from '../../../src/base/rpc/splice.js'
+import { type Call, type Final, ignoreNotifications, type Reply } from '../../../src/mcp/protocol/call.js'
+import { methods } from '../../../src/mcp/protocol/methods.js'
+import { type ChoiceOptions, choice } from '../../../src/middle/policy/choice/choice.js'
 import { callOf, Played, payload, result, toolCall } from '../../support/calls.js'
 
 const TOOLS = [

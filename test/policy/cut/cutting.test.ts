@@ -1,12 +1,12 @@
 /** The policy that cuts results: what it keeps, what it leaves alone, and whose results it cuts. */
 import fc from 'fast-check'
 import t from 'tap'
-import { unlimited } from '../../../src/limits/memory.js'
-import { cutting } from '../../../src/policy/cut/cutting.js'
-import { KeptResults, type PartStore } from '../../../src/policy/cut/kept.js'
-import type { BridgeEvent } from '../../../src/ports/events.js'
-import type { Call, Final, ServerNotification } from '../../../src/protocol/call.js'
-import { write } from '../../../src/rpc/splice.js'
+import { unlimited } from '../../../src/base/limits/memory.js'
+import { write } from '../../../src/base/rpc/splice.js'
+import type { BridgeEvent } from '../../../src/mcp/ports/events.js'
+import type { Call, Final, ServerNotification } from '../../../src/mcp/protocol/call.js'
+import { cutting } from '../../../src/middle/policy/cut/cutting.js'
+import { KeptResults, type PartStore } from '../../../src/middle/policy/cut/kept.js'
 import { callOf, payload, result, toolCall } from '../../support/calls.js'
 
 type Block = Record<string, unknown>

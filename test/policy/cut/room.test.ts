@@ -1,7 +1,7 @@
 /** Which kept results make room for others. */
 import fc from 'fast-check'
 import t from 'tap'
-import { type KeptEntry, withRoomFor } from '../../../src/policy/cut/room.js'
+import { type KeptEntry, withRoomFor } from '../../../src/middle/policy/cut/room.js'
 
 const ROOM = { all: { entries: 6, bytes: 60 }, owner: { entries: 3, bytes: 25 } }
 const kept = (id: string, owner: string, bytes = 5, until = 100): KeptEntry => ({

@@ -1,7 +1,7 @@
 /** The summary of a large JSON value. */
 import fc from 'fast-check'
 import t from 'tap'
-import { shapeOf } from '../../../src/policy/cut/shape.js'
+import { shapeOf } from '../../../src/middle/policy/cut/shape.js'
 
 t.test('a summary names members, types and lengths', async (t) => {
   const rows = Array.from({ length: 3 }, (_, id) => ({ id, tags: ['a'], more: null }))

@@ -1,7 +1,7 @@
 /** Texts are split between characters, and nothing of them is lost. */
 import fc from 'fast-check'
 import t from 'tap'
-import { isLonger, partsOf } from '../../../src/policy/cut/split.js'
+import { isLonger, partsOf } from '../../../src/middle/policy/cut/split.js'
 
 /** Characters of one to four bytes, and halves of pairs. */
 const texts = fc.string({ unit: fc.constantFrom('a', '"', 'é', '€', '\u{1f600}', '\ud83d', '\udc00'), maxLength: 300 })

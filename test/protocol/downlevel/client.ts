@@ -1,13 +1,13 @@
 /** Clients of each legacy revision for the tests of down-levelling, and the results and questions that they get. */
 import { readFileSync } from 'node:fs'
+import { parseObject, write } from '../../../src/base/rpc/splice.js'
 import {
   type Downlevel,
   downlevelNotification,
   downlevelQuestion,
   downlevelResult,
-} from '../../../src/protocol/downlevel/downlevel.js'
-import { LEGACY, type LegacyRevision, traits } from '../../../src/protocol/eras.js'
-import { parseObject, write } from '../../../src/rpc/splice.js'
+} from '../../../src/mcp/protocol/downlevel/downlevel.js'
+import { LEGACY, type LegacyRevision, traits } from '../../../src/mcp/protocol/eras.js'
 
 /** Oldest first. */
 export const REVISIONS: readonly LegacyRevision[] = LEGACY.toReversed()

@@ -1,10 +1,14 @@
 import * as sdk from '@modelcontextprotocol/sdk/types.js'
 import fc from 'fast-check'
 import t from 'tap'
-import { downlevelNotification, downlevelQuestion, downlevelResult } from '../../../src/protocol/downlevel/downlevel.js'
-import type { LegacyRevision } from '../../../src/protocol/eras.js'
-import { sourceOfBytes } from '../../../src/rpc/source.js'
-import { EMPTY, parseObject, parseSource, write } from '../../../src/rpc/splice.js'
+import { sourceOfBytes } from '../../../src/base/rpc/source.js'
+import { EMPTY, parseObject, parseSource, write } from '../../../src/base/rpc/splice.js'
+import {
+  downlevelNotification,
+  downlevelQuestion,
+  downlevelResult,
+} from '../../../src/mcp/protocol/downlevel/downlevel.js'
+import type { LegacyRevision } from '../../../src/mcp/protocol/eras.js'
 import { examples, problems } from '../../support/schema.js'
 import { blockFor, clientOf, membersOf, notificationFor, R03, R06, R11, R24, REVISIONS, resultFor } from './client.js'
 

@@ -1,9 +1,9 @@
 import * as sdk from '@modelcontextprotocol/sdk/types.js'
 import fc from 'fast-check'
 import t from 'tap'
-import { downlevelQuestion } from '../../../src/protocol/downlevel/downlevel.js'
-import type { LegacyRevision } from '../../../src/protocol/eras.js'
-import { EMPTY, parseObject } from '../../../src/rpc/splice.js'
+import { EMPTY, parseObject } from '../../../src/base/rpc/splice.js'
+import { downlevelQuestion } from '../../../src/mcp/protocol/downlevel/downlevel.js'
+import type { LegacyRevision } from '../../../src/mcp/protocol/eras.js'
 import { examples, problems } from '../../support/schema.js'
 import { clientOf, membersOf, questionFor, R03, R06, R11, R24, REVISIONS } from './client.js'
 

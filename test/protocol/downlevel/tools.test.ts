@@ -4,7 +4,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import { Ajv } from 'ajv'
 import fc from 'fast-check'
 import t from 'tap'
-import type { LegacyRevision } from '../../../src/protocol/eras.js'
+import type { LegacyRevision } from '../../../src/mcp/protocol/eras.js'
 import { clientOf, R03, R06, R11, R24, REVISIONS, resultFor, toolFor } from './client.js'
 
 /** Revisions that have `outputSchema`. */

@@ -99,7 +99,7 @@ The same of any value. The argument is a dict:
 {{- end -}}
 {{- end -}}
 
-{{/* Whether a name says that its value is secret, as src/credentials/names.ts has it; not of names of what is about a secret. */}}
+{{/* Whether a name says that its value is secret, as src/base/credentials/names.ts has it; not of names of what is about a secret. */}}
 {{- define "mcp-bridge.isSecretName" -}}
 {{- $words := regexReplaceAll "([a-z0-9])([A-Z])" . "${1}_${2}" -}}
 {{- $words = regexReplaceAll "[^A-Za-z]+" $words "_" | lower | trimAll "_" -}}

@@ -1,0 +1,471 @@
+/** The bridge: creates the mounts, and starts, reloads and shuts down. */
+
+import { getHeapStatistics } from 'node:v8'
+import { keyOf } from '../base/crypto/seal.js'
+import { Fault, isOfStore } from '../base/fault/fault.js'
+import { Bound } from '../base/limits/bound.js'
+import { Memory } from '../base/limits/memory.js'
+import type { Log } from '../base/log/events.js'
+import { pause } from '../base/time/pause.js'
+import { EventStore } from '../clients/http/event-store.js'
+import { Refusals } from '../clients/http/refusals.js'
+import { CountedWindows } from '../clients/plugins/counted-windows.js'
+import type { PipeOptions, PipePlace } from '../clients/stdio.js'
+import { changedOptions } from '../config/changed.js'
+import { groupPaths, type Listen, parseListen, type Settings, servedPaths, shareOf } from '../config/settings.js'
+import type { Conditions, Gauge } from '../mcp/ports/events.js'
+import type { InspectedBridge } from '../mcp/ports/inspected-bridge.js'
+import { PageQuestions } from '../middle/policy/approval/page-questions.js'
+import { keepResults } from '../middle/policy/cache/results.js'
+import { KeptResults } from '../middle/policy/cut/kept.js'
+import type { Verdict } from '../servers/era/verdict.js'
+import type { UpstreamServer } from '../servers/server.js'
+import { Desk } from '../services/oauth/page/desk.js'
+import type { RedisReplicas } from '../services/replicas/replicas.js'
+import type { AuditLines } from '../services/telemetry/audit-lines.js'
+import { startAudit } from '../services/telemetry/audit-log.js'
+import { type BridgeContext, observerOf } from './context.js'
+import { Descriptors } from './descriptors.js'
+import type { GroupMount } from './group-mount.js'
+import { HttpService, httpListen } from './http-service.js'
+import { InspectorFront } from './inspector-front.js'
+import { keptOwners } from './kept-owners.js'
+import { keptParts } from './kept-parts.js'
+import type { Front } from './listener.js'
+import type { Mount } from './mount.js'
+import { NextMounts } from './next-mounts.js'
+import type { Served } from './served.js'
+import type { Shared } from './shared.js'
+import { addressesInUse, certificatesOf, gaugesOf, processNow, readinessOf, serversNow, statusOf } from './status.js'
+
+/**
+ * Called with the result of a server's warm-up: its verdict, or a Fault; undefined if that needs the credential of a
+ * caller. It is awaited.
+ */
+export type WarmedUp = (mount: Mount, verdict: Verdict | Fault | undefined) => unknown
+
+/** The result of a reload: names of servers, by what happened to them. */
+export interface ReloadResult {
+  added: string[]
+  changed: string[]
+  removed: string[]
+  /** Changed options that are in use now, by their paths. */
+  options: string[]
+  /** Changed options that need a restart. Their previous values stay in use. */
+  fixed: string[]
+}
+
+/** Milliseconds between two checks during shutdown, and how many there are while the last answers are sent. */
+const DRAIN_CHECK = 20
+const LAST_CHECKS = 50
+/** Most servers that are warmed up at the same time. */
+const AT_ONCE = 4
+/** Milliseconds until a server is tried again that needs what replicas share, while Redis is unavailable. */
+const STORE_CHECK = 1_000
+/** Options that need a restart. */
+export const NEED_RESTART = [
+  'listen',
+  'tls',
+  'socketMode',
+  'admin',
+  'redis',
+  'replicas',
+  'metrics',
+  'metricsTools',
+  'log',
+  'inspect',
+  'discover',
+  'registry',
+  'discoverAllow',
+  'discoverLoopback',
+  'readOnlyTools',
+  'trustStore',
+  'oauth',
+  'audit',
+  'lists',
+] as const
+
+/** One bridge in one process. */
+export class Bridge {
+  #settings: Settings
+  readonly #context: BridgeContext
+  readonly #log: Log
+  readonly #shared: Shared
+  readonly #refusals: Refusals
+  readonly #replicas: RedisReplicas | undefined
+  readonly #http: HttpService
+  /** What the inspector shows, and a way to call what is served. */
+  readonly inspected: InspectedBridge & Required<Pick<InspectedBridge, 'status'>>
+  #callable: InspectorFront | undefined
+  readonly #audit: AuditLines | undefined
+  #mounts: NextMounts
+  #groupUrls: ReadonlyMap<string, string> = new Map()
+  /** Retired mounts that still have calls in progress. */
+  readonly #retiring = new Set<Served>()
+  /** What the client on stdio is served, and how it is served something else. */
+  #piped: { served: Served; move(to: PipePlace): void } | undefined
+  /** Makes reloads run one after another. */
+  #reloading: Promise<unknown> = Promise.resolve()
+  /** Whether clients can still answer questions of parked calls. */
+  #answerable = true
+  #stopping = false
+  #hurried = false
+
+  constructor(settings: Settings, context: BridgeContext) {
+    this.#settings = settings
+    this.#context = context
+    this.#log = context.log
+    const { calls, subscriptions } = settings.limits
+    const share = shareOf(settings)
+    this.#replicas = context.replicas
+    const memory = new Memory({ max: memoryOf(settings), share })
+    const observe = observerOf(context)
+    this.#refusals = new Refusals(context.log, observe)
+    const { replicas } = context
+    const windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('tool', name, ms)))
+    const { audit } = settings
+    this.#audit = audit && startAudit(audit, { ...context, changed: (failure) => this.#logAudit(failure, audit.file) })
+    const keys = settings.stateKeys.map(keyOf)
+    const pushedOut = ({ server }: { server: string }) => observe?.({ kind: 'cut', server, what: 'pushed_out' })
+    this.#shared = {
+      keys,
+      isShared: parseListen(settings.listen).kind !== 'stdio',
+      replicas: this.#replicas,
+      audit: this.#audit,
+      desk: new Desk(replicas && ((name, ms) => replicas.records.claim('ticket', name, ms))),
+      countCall: (name, milliseconds) => windows.count(name, milliseconds),
+      subscribers: keptOwners('subscriber', replicas?.records),
+      approvals: keptOwners('approval', replicas?.records),
+      pageQuestions: new PageQuestions(keptOwners('question', replicas?.records)),
+      calls: new Bound({ max: calls, share }),
+      subscriptions: new Bound({ max: subscriptions, share }),
+      memory,
+      results: keepResults(memory),
+      kept: new KeptResults(keys, keptParts(replicas?.records, memory, pushedOut)),
+      events: new EventStore(memory),
+      refusals: this.#refusals,
+      descriptors: new Descriptors(context.log),
+      loggedCalls: settings.log.calls,
+    }
+    const { metrics } = context
+    this.inspected = {
+      servers: () => serversNow(this.mounts),
+      simplified: (group) => this.groups.get(group)?.simplified ?? [],
+      status: () => statusOf(context.version, this.#readiness, this.mounts),
+      process: () => processNow(context.version),
+      targets: () => this.#inspectorFront.targets(),
+      hidden: (name) => this.#inspectorFront.hidden(name),
+      bodyBytes: settings.limits.bodyBytes,
+      call: (name, request) => this.#inspectorFront.call(name, request),
+    }
+    this.#http = new HttpService({
+      context,
+      refusals: this.#refusals,
+      audit: this.#audit,
+      desk: this.#shared.desk,
+      questions: this.#shared.pageQuestions,
+      state: () => this.#readiness,
+      metrics: metrics && {
+        contentType: metrics.contentType,
+        text: () => metrics.text(this.#gauges, this.#conditions),
+      },
+      inspected: this.inspected,
+    })
+    this.#mounts = new NextMounts(settings, this.#shared, context)
+  }
+
+  /** The server of the first mount, for commands that have only one. */
+  get server(): UpstreamServer {
+    const [mount] = this.mounts.values()
+    return (mount as Mount).server
+  }
+
+  /** The address of the inspector, without its token; undefined without an inspector on HTTP. */
+  get inspectUrl(): string | undefined {
+    return this.#http.inspectUrl
+  }
+
+  /** The `admin` address, if there is one. */
+  get adminUrl(): string | undefined {
+    return this.#http.adminUrl
+  }
+
+  /** The mounts, by name of their server. */
+  get mounts(): ReadonlyMap<string, Mount> {
+    return this.#mounts.servers
+  }
+
+  /** The groups by name. */
+  get groups(): ReadonlyMap<string, GroupMount> {
+    return this.#mounts.groups
+  }
+
+  /** The URLs of the endpoints of groups, by name, since it listens. */
+  get groupUrls(): ReadonlyMap<string, string> {
+    return this.#groupUrls
+  }
+
+  /** Serves HTTP. Resolves to the URLs of the endpoints, by name of their server. */
+  async listen(
+    listen: Listen & { kind: 'http' } = httpListen(this.#settings.listen),
+  ): Promise<ReadonlyMap<string, string>> {
+    const origin = await this.#http.listen(listen, this.#settings, this.#mounts)
+    const urls = (paths: ReadonlyMap<string, readonly string[]>) =>
+      new Map([...paths].map(([name, [first]]) => [name, origin + first]))
+    this.#groupUrls = urls(groupPaths(this.#settings, listen))
+    return urls(servedPaths(this.#settings, listen))
+  }
+
+  /** Serves HTTP without listening. Resolves to the handler for requests that another server of this process receives. */
+  attach(): Promise<Front['routing']> {
+    return this.#http.attach(httpListen(this.#settings.listen), this.#settings, this.#mounts)
+  }
+
+  /**
+   * Serves the only group, or else the only server, on stdio, until the input ends or the output is closed. After a reload
+   * the client is served what is the only one then.
+   */
+  async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
+    await this.#context.inspector?.serveSocket(this.inspected)
+    const { onlyOne: served } = this.#mounts
+    const moves = (move: (to: PipePlace) => void) => {
+      this.#piped = { served: served as Served, move }
+    }
+    await served?.pipe({ ...streams, moves, patience: this.#settings.timeouts.drainTimeout })
+    this.#piped = undefined
+    this.#answerable = false
+  }
+
+  /** Connects to the servers before the first call. Calls `report` with the result of each server. */
+  warmUp(report: WarmedUp): Promise<void> {
+    return this.#warmUp([...this.mounts.values()], report)
+  }
+
+  async #warmUp(mounts: readonly Mount[], report: WarmedUp): Promise<void> {
+    let waiting = await this.#warmUpOnce([...mounts], report)
+    while (waiting.length > 0 && !this.#stopping) {
+      await pause(STORE_CHECK)
+      const served = [...this.mounts.values()]
+      waiting = await this.#warmUpOnce(
+        waiting.filter((mount) => served.includes(mount)),
+        report,
+      )
+    }
+  }
+
+  /** Resolves to those that cannot be tried without the Redis of the replicas, which is unavailable. */
+  async #warmUpOnce(waiting: Mount[], report: WarmedUp): Promise<Mount[]> {
+    const withoutStore: Mount[] = []
+    const next = async (): Promise<void> => {
+      const mount = waiting.shift()
+      if (!mount) return
+      if (await this.#rests(mount)) {
+        mount.rest()
+        return next()
+      }
+      const verdict = await mount.server.warmUp().catch((error: unknown) => Fault.from(error))
+      if (isOfStore(verdict)) withoutStore.push(mount)
+      else {
+        if (verdict && !(verdict instanceof Fault) && !this.#stopping) mount.learnNames()
+        if (!this.#stopping) await report(mount, verdict)
+      }
+      return next()
+    }
+    await Promise.all(Array.from({ length: AT_ONCE }, next))
+    return withoutStore
+  }
+
+  async #rests(mount: Mount): Promise<boolean> {
+    for (const group of this.groups.values()) if (await group.rests(mount)) return true
+    return false
+  }
+
+  /**
+   * Applies another configuration. Servers keep their processes, sessions and calls, unless what they are made of has changed:
+   * then, as when they are removed, they get `drainTimeout` to end their calls in progress. New and changed ones are warmed up at once; `report` is called with
+   * each result. Rejects if the new configuration cannot be applied; then the previous one stays in use.
+   */
+  reload(settings: Settings, report: WarmedUp = () => {}): Promise<ReloadResult> {
+    const reloaded = this.#reloading.then(() => this.#reload(settings, report))
+    this.#reloading = reloaded.catch(() => {})
+    return reloaded
+  }
+
+  /**
+   * Shuts down: for `drainDelay` readiness fails, and each answer ends its connection; then nothing new is admitted, and calls
+   * in progress have `drainTimeout` to end; then everything is ended, the servers' processes last. With `hurry`, without
+   * waiting.
+   */
+  async close(hurry = false): Promise<void> {
+    this.#stopping = true
+    this.#hurried ||= hurry
+    const { drainDelay, drainTimeout } = this.#settings.timeouts
+    this.#http.leave()
+    this.#replicas?.leave()
+    if (this.#http.listening) await this.#until(performance.now() + drainDelay, () => false)
+    this.#http.requests.draining = true
+    for (const mount of this.#all) mount.drain()
+    const left = Promise.all(this.#all.map((mount) => mount.leave()))
+    this.#logDraining()
+    await this.#until(performance.now() + drainTimeout, () => this.#idle)
+    for (const mount of this.#all) mount.cut()
+    if (!this.#hurried) await this.#http.stopAccepting()
+    // Counted in checks, because on a busy machine everything takes longer, and clients need their turns.
+    for (let checks = 0; !this.#isAnswered && checks < LAST_CHECKS; checks++) await pause(DRAIN_CHECK)
+    this.#http.stopListening()
+    this.#refusals.close()
+    await this.#context.inspector?.close()
+    await left
+    await this.#replicas?.close()
+    await Promise.all([this.#http.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
+    await this.#audit?.close()
+  }
+
+  /** Groups come first, so that their calls end before their servers do. */
+  get #all(): readonly Served[] {
+    return [...this.groups.values(), ...this.mounts.values(), ...this.#retiring]
+  }
+
+  #logAudit(failure: unknown, file: string | undefined): void {
+    if (failure === undefined) this.#log.info({ event: 'audit_resumed' }, 'the audit log can be written again')
+    else
+      this.#log.error(
+        { event: 'audit_failed', ...(file !== undefined && { file }), err: failure },
+        'the audit log cannot be written',
+      )
+  }
+
+  get #idle(): boolean {
+    return (
+      this.#http.requests.open === 0 &&
+      this.#all.every(({ busy }) => busy.calls === 0 && !(busy.parked > 0 && this.#answerable))
+    )
+  }
+
+  /** Whether all requests are answered and, unless hurried, all connections closed: clients may use open ones again. */
+  get #isAnswered(): boolean {
+    return this.#hurried || !this.#http.listening ? this.#http.requests.open === 0 : this.#http.connections === 0
+  }
+
+  get #inspectorFront(): InspectorFront {
+    const { requests, windows } = this.#http
+    const { audit } = this.#shared
+    this.#callable ??= new InspectorFront(() => ({ settings: this.#settings, mounts: this.#mounts }), {
+      refusals: this.#refusals,
+      audit,
+      requests,
+      windows,
+    })
+    return this.#callable
+  }
+
+  get #readiness(): ReturnType<typeof readinessOf> {
+    return readinessOf(this.mounts, this.groups, {
+      isStopping: this.#stopping,
+      redisUp: this.#replicas?.isUp,
+      issuers: this.#http.issuers,
+      piped: this.#piped?.served,
+    })
+  }
+
+  get #gauges(): Gauge[] {
+    const connections = { used: this.#http.connections, limit: this.#settings.limits.connections }
+    return gaugesOf(this.#shared, connections, [...this.mounts.values(), ...this.groups.values()])
+  }
+
+  get #conditions(): Conditions {
+    return {
+      redisUp: this.#replicas?.isUp,
+      redisMayEvict: this.#replicas?.mayEvict,
+      issuers: this.#http.issuers,
+      addresses: addressesInUse(this.mounts),
+      certificates: certificatesOf(this.mounts, [this.#http.certificate, this.#replicas?.certificate]),
+    }
+  }
+
+  async #reload(wanted: Settings, report: WarmedUp): Promise<ReloadResult> {
+    const before = this.#settings
+    const fixed = NEED_RESTART.filter((key) => JSON.stringify(wanted[key]) !== JSON.stringify(before[key]))
+    const settings = { ...wanted, ...Object.fromEntries(fixed.map((key) => [key, before[key]])) } as Settings
+    const next = new NextMounts(settings, this.#shared, this.#context, { ...this.#mounts, settings: before })
+    try {
+      if (this.#stopping) throw new Fault('draining', 'The bridge is shutting down')
+      next.adapt()
+      await this.#http.replace(settings, next)
+    } catch (error) {
+      await next.undo()
+      throw error
+    }
+    const { fresh, gone } = next
+    const changes: ReloadResult = {
+      ...next.changes,
+      options: changedOptions(before, settings),
+      fixed: changedOptions(picked(before, fixed), picked(wanted, fixed)),
+    }
+    next.take()
+    this.#settings = settings
+    this.#mounts = next
+    this.#movePipe()
+    const keys = settings.stateKeys.map(keyOf)
+    if (this.#replicas) this.#replicas.keys = keys
+    this.#shared.keys.splice(0, this.#shared.keys.length, ...keys)
+    Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
+    Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
+    this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
+    this.#context.recorder?.note('config', `servers: ${inWords(changes)}`)
+    this.#warmUp([...fresh], report).catch(() => {})
+    for (const one of gone)
+      this.#retire(one).catch((error: unknown) =>
+        this.#log.error({ event: 'server_close_failed', err: error }, 'shutting down a removed server failed'),
+      )
+    return changes
+  }
+
+  /** Serves the client on stdio what is the only one now. */
+  #movePipe(): void {
+    const { onlyOne: served } = this.#mounts
+    if (!this.#piped || !served || this.#piped.served === served) return
+    this.#piped.served = served
+    this.#piped.move(served.place)
+  }
+
+  /** Closes a mount that is no longer served, when its calls have ended or `drainTimeout` has passed. */
+  async #retire(mount: Served): Promise<void> {
+    this.#retiring.add(mount)
+    mount.drain()
+    const { drainTimeout } = this.#settings.timeouts
+    await this.#until(performance.now() + drainTimeout, () => mount.busy.calls === 0 || this.#stopping)
+    if (this.#stopping) return
+    mount.cut()
+    for (let checks = 0; mount.unanswered > 0 && checks < LAST_CHECKS; checks++) await pause(DRAIN_CHECK)
+    await mount.close(false)
+    this.#retiring.delete(mount)
+  }
+
+  #logDraining(): void {
+    if (this.#idle || this.#hurried) return
+    const calls = this.#all.reduce((sum, { busy }) => sum + busy.calls, 0)
+    const parked = this.#all.reduce((sum, { busy }) => sum + busy.parked, 0)
+    const fields = { requests: this.#http.requests.open, calls, parked }
+    this.#log.info({ event: 'draining', ...fields }, 'waiting for requests in progress')
+  }
+
+  /** Waits until a deadline, until `reached` is true, or until the shutdown is hurried. */
+  async #until(deadline: number, reached: () => boolean): Promise<void> {
+    while (performance.now() < deadline && !this.#hurried && !reached()) await pause(DRAIN_CHECK)
+  }
+}
+
+function picked(settings: Settings, keys: readonly (keyof Settings)[]): object {
+  return Object.fromEntries(keys.map((key) => [key, settings[key]]))
+}
+
+function inWords({ added, changed, removed }: ReloadResult): string {
+  const parts = Object.entries({ added, changed, removed }).filter(([, names]) => names.length > 0)
+  return parts.map(([what, names]) => `${what} ${names.join(', ')}`).join('; ') || 'unchanged'
+}
+
+/** Bytes of the memory ledger: as configured, otherwise a quarter of the heap limit. */
+function memoryOf({ limits }: Settings): number {
+  return limits.memory ?? Math.floor(getHeapStatistics().heap_size_limit / 4)
+}

@@ -1,0 +1,232 @@
+/** Creates the policies of a mount that depend on the configuration and on discovery. */
+
+import { Fault } from '../base/fault/fault.js'
+import type { Memory } from '../base/limits/memory.js'
+import { personOf } from '../base/texts/principal.js'
+import { isStdio, NOT_READ_ONLY, type ServerSettings } from '../config/settings.js'
+import type { Observe } from '../mcp/ports/events.js'
+import type { ListedNames } from '../mcp/ports/listed-names.js'
+import type { Call, Final, Handler, Policy } from '../mcp/protocol/call.js'
+import { callerOf } from '../mcp/protocol/listed.js'
+import { CALL_TOOL, EVENT_LIST } from '../mcp/protocol/methods.js'
+import { type ApprovalOptions, approval } from '../middle/policy/approval/approval.js'
+import { type AuditLog, audit, foreignUses } from '../middle/policy/audit.js'
+import { Cache } from '../middle/policy/cache/cache.js'
+import type { Results } from '../middle/policy/cache/results.js'
+import { choice } from '../middle/policy/choice/choice.js'
+import { ChosenList } from '../middle/policy/choice/listed.js'
+import { namedAsSeen } from '../middle/policy/choice/seen.js'
+import { compose } from '../middle/policy/compose.js'
+import { cutting } from '../middle/policy/cut/cutting.js'
+import type { KeptResults } from '../middle/policy/cut/kept.js'
+import { globs, MAX_MATCHED_NAME } from '../middle/policy/globs.js'
+import { type PortableOptions, portable, type Schemas } from '../middle/policy/portable/portable.js'
+import { type EventScopes, type RequiredScopes, type Scopes, scopes } from '../middle/policy/scopes.js'
+import { type ToolLimitsOptions, toolLimits } from '../middle/policy/tool-limits.js'
+import type { ListedTool, ToolNames } from '../middle/policy/tool-names.js'
+import type { MountTrust } from '../services/discovery/trust/mount-trust.js'
+import type { CommonSettings, MountSettings } from './mount-settings.js'
+import type { Shared } from './shared.js'
+
+/** Most subscriptions that the cache of one server opens. */
+const MAX_LISTENED = 256
+
+/** What requires scopes for tools and types of events; undefined if none requires any. */
+export function scopesOf(
+  own: ServerSettings,
+  { auth }: MountSettings,
+  trust: MountTrust | undefined,
+  { name: server, memory, listed }: { name: string; memory: Memory; listed: ToolNames },
+): Scopes | undefined {
+  const required = requiredScopes(own, trust)
+  if (!required) return undefined
+  const tokens = Object.entries(auth?.tokens ?? {})
+  const known = new Map(tokens.map(([name, { scopes }]) => [name, new Set(scopes)]))
+  const hides = (own.unscoped ?? auth?.unscoped) === 'hide'
+  const events = eventScopes(own, server, memory)
+  return scopes({ required, scopesOf: (principal) => known.get(personOf(principal)), hides, listed, events })
+}
+
+/** The scopes that tools require; undefined if none requires any. */
+export function requiredScopes(own: ServerSettings, trust: MountTrust | undefined): RequiredScopes | undefined {
+  const rules = Object.entries(own.scopes).map(([key, wanted]) => ({ covers: coverOf(key), wanted }))
+  const ofEvents = Object.values(own.events?.scopes ?? {})
+  if (rules.length === 0 && ofEvents.length === 0 && !trust) return undefined
+  const all = [...rules.map(({ wanted }) => wanted), ...ofEvents].flat()
+  return {
+    of: (tool, listed) => [
+      ...rules.flatMap(({ covers, wanted }) => (covers(tool, listed) ? wanted : [])),
+      ...(trust?.required(tool) ?? []),
+    ],
+    all: () => (trust ? [...all, ...trust.requiredByAny()] : all),
+  }
+}
+
+/** The rows for types of events. */
+export function eventRows({ events }: Pick<ServerSettings, 'events'>): Pick<EventScopes, 'of' | 'rows'> {
+  const rows = Object.entries(events?.scopes ?? {}).map(([key, wanted]) => ({ covers: coverOfName(key), wanted }))
+  return {
+    of: (type) => {
+      const fitting = rows.filter(({ covers }) => covers(type))
+      return fitting.length > 0 ? fitting.flatMap(({ wanted }) => wanted) : undefined
+    },
+    rows: rows.map(({ wanted }) => wanted),
+  }
+}
+
+/** The same, with the types that the server has listed; undefined if there are no rows. */
+function eventScopes(own: ServerSettings, server: string, memory: Memory): EventScopes | undefined {
+  const rows = eventRows(own)
+  if (rows.rows.length === 0) return undefined
+  const see = namedAsSeen('events', { deny: [] })
+  return { ...rows, listed: new ChosenList({ server, method: EVENT_LIST, see, memory }) }
+}
+
+/** Returns a function that tells whether a tool falls under a key of `scopes`. */
+function coverOf(key: string): (tool: string, listed: ListedTool) => boolean {
+  if (key === NOT_READ_ONLY) return (_tool, { isReadOnly }) => !isReadOnly
+  return coverOfName(key)
+}
+
+function coverOfName(key: string): (name: string) => boolean {
+  const named = globs([key])
+  // Globs are not matched with longer names. What has one requires the scopes of all rules.
+  return (name) => name.length > MAX_MATCHED_NAME || named(name)
+}
+
+/** Returns a function that tells whether one of these policies refuses a call of a tool that the server has. */
+export function withheldBy(behind: Handler, ...policies: readonly Policy[]): (call: Call) => Promise<boolean> {
+  const passed = new Fault('internal', 'No policy refuses the call')
+  const ask = compose((call) => (call.method === CALL_TOOL ? Promise.reject(passed) : behind(call)), ...policies)
+  return (call) =>
+    ask({ ...call, log: { note() {}, warn() {} } }).then(
+      () => true,
+      () => false,
+    )
+}
+
+/** The policy that writes the audit log; undefined without one. */
+export function auditOf(server: string, settings: MountSettings, log: AuditLog | undefined): Policy | undefined {
+  const { required = false, arguments: named = [] } = settings.audit ?? {}
+  return log && audit({ server, log, required, named })
+}
+
+/** The policy of a group that writes the audit log; the servers write lines of their own. Undefined without one. */
+export function auditOfGroup(group: string, settings: CommonSettings, log: AuditLog | undefined): Policy | undefined {
+  return log && foreignUses({ group, log, named: settings.audit?.arguments ?? [] })
+}
+
+/** The policy that limits how often tools are called; undefined without limits. */
+export function toolLimitsOf(
+  server: string,
+  settings: MountSettings,
+  count: ToolLimitsOptions['count'],
+  listed: ToolNames,
+): Policy | undefined {
+  if (settings.limits.tools.length === 0) return undefined
+  return toolLimits({ server, limits: () => settings.limits.tools, count, listed })
+}
+
+/** The policy that shows clients a part of the server; undefined if it shows all of it. */
+export function choiceOf(
+  server: string,
+  { tools, prompts, resources, events }: Chosen,
+  memory: Memory,
+): Policy | undefined {
+  const isChosen = [tools, prompts, resources, events].some((rules) => rules !== undefined)
+  return isChosen ? choice({ server, tools, prompts, resources, events, memory }) : undefined
+}
+
+/** What clients may see of a server. */
+type Chosen = Pick<ServerSettings, 'tools' | 'prompts' | 'resources' | 'events'>
+
+/** The policy that makes people approve calls; undefined if none has to be approved. */
+export function approvalOf(
+  server: string,
+  { tools }: ServerSettings,
+  { approvals: owners, pageQuestions: questions, desk, keys, memory }: Shared,
+  about: Pick<ApprovalOptions, 'within' | 'observe'>,
+): Policy | undefined {
+  const { approve, approveBy, ...rules } = tools ?? {}
+  const page =
+    approveBy === 'page' ? { questions, addressOf: (name: string) => desk.approvalAddressOf(name) } : undefined
+  return approve && approval({ ...about, ...rules, server, approve, page, owners, keys, memory })
+}
+
+/** The policy that makes schemas and names of tools portable: nothing else to compose if they stay as they are. */
+export function portableOf({
+  schemas,
+  ...options
+}: Omit<PortableOptions, 'schemas'> & { schemas: Schemas | undefined }): Policy[] {
+  return schemas ? [portable({ ...options, schemas })] : []
+}
+
+/** The policy that cuts results of tools; none if they are not cut. */
+export function cuttingOf(
+  server: string,
+  { results }: Pick<ServerSettings, 'results'>,
+  { kept, memory }: { kept: KeptResults; memory: Memory },
+  observe: Observe | undefined,
+): Policy[] {
+  if (!results) return []
+  const { cut } = results
+  const rules = Object.entries(typeof cut === 'number' ? { '*': cut } : cut).map(([key, bytes]) => ({
+    covers: coverOfName(key),
+    bytes,
+  }))
+  // The name of a task's tool is not known any more.
+  const limitOf = (tool = '') => rules.find(({ covers }) => covers(tool))?.bytes
+  return [cutting({ server, limitOf, kept, memory, observe })]
+}
+
+/** A policy that reports the identity of a discovered server, and that it is unreachable. */
+export function watched({ heard, missed }: MountTrust): Policy {
+  return (next) =>
+    async function watchedCall(call) {
+      try {
+        const last = await next(call)
+        if (last.server !== undefined) heard(last.server)
+        return last
+      } catch (error) {
+        if (error instanceof Fault && error.fault === 'upstreamUnavailable') missed()
+        throw error
+      }
+    }
+}
+
+/** A policy that learns which tools and prompts the server lists. */
+export function learning(server: string, names: ListedNames): Policy {
+  return (next) => {
+    async function learningCall(call: Call): Promise<Final> {
+      const last = await next(call)
+      if (last.kind === 'result') names.learn(server, call.method, last.result)
+      return last
+    }
+    return (call) => (callerOf(call.method) === undefined ? next(call) : learningCall(call))
+  }
+}
+
+/** The cache of a server; undefined if it is off. */
+export function cacheOf(
+  name: string,
+  own: ServerSettings,
+  settings: MountSettings,
+  results: Results,
+  observe: Observe | undefined,
+): Cache | undefined {
+  if (own.cache === 'off') return undefined
+  return new Cache({
+    server: name,
+    mode: own.cache,
+    shared: own.cacheFor === 'public',
+    results,
+    // Each subscription with a legacy server takes a session that a caller could use. A session per request hears no
+    // changes.
+    get subscriptions() {
+      const { processes, sessions } = settings.limits
+      const half = Math.floor((isStdio(own) ? processes : sessions) / 2)
+      return own.session === 'per-request' ? 0 : Math.min(MAX_LISTENED, half)
+    },
+    observe,
+  })
+}

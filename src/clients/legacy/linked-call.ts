@@ -1,0 +1,175 @@
+/**
+ * A request in a legacy client's own session with its legacy server, as a call: what nothing edits passes as it came, and
+ * only what is edited is written.
+ */
+
+import { error as errorMessage, notification, type Request, result } from '../../base/rpc/message.js'
+import type { Wire } from '../../base/rpc/source.js'
+import { EMPTY, edit, isEmpty } from '../../base/rpc/splice.js'
+import { edited, type PassedEvent } from '../../base/rpc/sse.js'
+import type { Signal } from '../../base/time/hang-up.js'
+import type { SessionRecorder } from '../../mcp/ports/recorder.js'
+import type {
+  Call,
+  Caller,
+  Final,
+  Link,
+  Notify,
+  ReceivedHead,
+  SentBatch,
+  ServerNotification,
+} from '../../mcp/protocol/call.js'
+import { metaOf } from '../../mcp/protocol/classify.js'
+import type { Encoded, MessageOrigin } from '../../mcp/protocol/encoded.js'
+import type { LegacyRevision } from '../../mcp/protocol/eras.js'
+import { legacyError } from '../../mcp/protocol/legacy-client.js'
+import type { AboutAsked, SayTunnelled, Tunnel } from '../../mcp/protocol/upstream.js'
+import type { CallLogEntry } from '../call-log.js'
+import type { Frame, Send } from '../frames.js'
+import { replyIn } from '../outcome.js'
+
+/** What a request says. `_meta` is in the params, too. */
+interface Asked extends Pick<Call, 'method' | 'params' | 'meta' | 'caller' | 'answers'> {
+  answers: undefined
+}
+
+interface EncodedAnswer extends Encoded {
+  http?: ReceivedHead | undefined
+  event?: PassedEvent | undefined
+}
+
+/** What the session speaks, the batch that it belongs to, what aborts when the client disconnects before the answer, and what records the questions of the server. */
+interface Options extends Pick<AboutAsked, 'batch' | 'leaves'> {
+  recorder?: SessionRecorder | undefined
+  revision: LegacyRevision
+}
+
+export class LinkedCall implements Link {
+  readonly asked: Asked
+  readonly revision: LegacyRevision
+  readonly #request: Request
+  readonly #tunnel: Tunnel
+  readonly #record: CallLogEntry
+  readonly #send: Send
+  readonly #batch: SentBatch | undefined
+  readonly #leaves: Signal | undefined
+  readonly #recorder: SessionRecorder | undefined
+  /** The server has answered, or the request has failed. */
+  isSettled = false
+  /** The answer has been sent to the client. */
+  isSent: () => void = () => {}
+  #isOver = false
+
+  constructor(
+    request: Request,
+    caller: Caller,
+    tunnel: Tunnel,
+    record: CallLogEntry,
+    send: Send,
+    { batch, leaves, recorder, revision }: Options,
+  ) {
+    const { method, params } = request
+    const meta = metaOf(request)
+    this.asked = { method, params: typeof params === 'string' ? EMPTY : params, meta, caller, answers: undefined }
+    this.revision = revision
+    this.#request = request
+    this.#tunnel = tunnel
+    this.#record = record
+    this.#send = send
+    this.#batch = batch
+    this.#leaves = leaves
+    this.#recorder = recorder
+  }
+
+  ask(call: Call): Promise<Final> {
+    // Policies read lists of the server, which are not what the client waits for.
+    const isOwn = call.log === this.#record
+    return new Promise((resolve, reject) => {
+      const say: SayTunnelled = ({ text, origin, answer, notification, dropped, event }) => {
+        if (notification && typeof event !== 'number') {
+          const passed: ServerNotification = { kind: 'notification', ...notification }
+          passed.received = { era: 'legacy', text, ...(origin && { origin }), event, notification: passed }
+          return isOwn ? call.notify(passed) : this.notify(passed)
+        }
+        if (!answer) return this.#pass(text, origin, event)
+        if (dropped && isOwn) this.#record.note({ dropped })
+        const reply = replyIn(answer)
+        const source = 'unread' in answer ? undefined : answer.outcome.source
+        reply.received = { era: 'legacy', id: answer.id, message: text, source, reply, http: answer.http }
+        resolve(reply)
+        if (!isOwn) return undefined
+        this.isSettled = true
+        return new Promise((sent) => {
+          this.isSent = sent
+        })
+      }
+      const { forwarded, credential } = call
+      const about = isOwn
+        ? {
+            forwarded,
+            credential,
+            call: this.#record.recorder?.number,
+            batch: this.#batch,
+            leaves: this.#leaves,
+          }
+        : { forwarded, credential, ofBridge: true }
+      this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, about).catch((error: unknown) => {
+        this.isSettled ||= isOwn
+        reject(error)
+      })
+    })
+  }
+
+  /** Sends the client a notification of the server. */
+  readonly notify: Notify = (told) => {
+    const { received } = told
+    const isPassed = received?.era === 'legacy' && received.notification === told
+    const text = isPassed ? received.text : notification(told.method, told.params)
+    return this.#pass(text, isPassed ? received.origin : told.params, isPassed ? received.event : undefined)
+  }
+
+  #pass(text: Wire, origin: MessageOrigin | undefined, event: Frame['event']): Promise<void> | undefined {
+    if (this.#isOver) return undefined
+    if (text !== '') this.#recorder?.sent(text, this.#record.recorder?.number, origin)
+    return this.#send({ text, event })
+  }
+
+  /** The answer for the client, and the head that the server has sent with it, unless it was edited. */
+  encoded(reply: Final): EncodedAnswer {
+    this.#isOver = true
+    const { id } = this.#request
+    const { received } = reply
+    const passed = received && isUnedited(reply, received.reply) ? received : undefined
+    const http = passed?.http
+    const event = passed ? http?.event : edited(received?.http?.event)
+    if (reply.kind === 'error') {
+      if (passed?.source) return { text: passed.message, origin: passed.source, http, event }
+      const origin = legacyError(this.asked, reply.error, this.revision)
+      return { text: errorMessage(id, origin), origin, event }
+    }
+    if (passed && !passed.source) return { text: passed.message, origin: 'rebuilt', http, event }
+    const { result: payload } = reply
+    if (!passed?.source) return { text: result(id, payload), origin: payload, event }
+    return { text: passed.message, origin: payload.edits ? payload : passed.source, http, event }
+  }
+
+  /** What the server gets: the request as it came, unless anything has edited the call. */
+  #messageOf({ method, params, meta }: Call, isOwn: boolean): Request {
+    const { asked } = this
+    // Over HTTP, headers say the same about the trace.
+    const hasMeta = isOwn && !this.#tunnel.keepsIds && meta !== asked.meta
+    const isEdited =
+      method !== asked.method || params !== asked.params || (hasMeta && this.#request.params !== 'not an object')
+    if (!isEdited) return this.#request
+    const written = hasMeta ? edit(params, { _meta: isEmpty(meta) ? undefined : meta }) : params
+    const { id } = this.#request
+    return { kind: 'request', id, method, params: written }
+  }
+}
+
+/** Whether policies have edited nothing of a reply, though they may have made another one of it. */
+function isUnedited(reply: Final, received: Final): boolean {
+  if (reply === received) return true
+  if (reply.kind === 'error') return received.kind === 'error' && received.error === reply.error
+  return received.kind !== 'error' && received.result === reply.result
+}

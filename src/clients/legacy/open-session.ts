@@ -1,0 +1,129 @@
+/** Opens the session of a legacy client: through a tunnel to a legacy server, or translated by the bridge. */
+
+import { Fault } from '../../base/fault/fault.js'
+import { error as errorMessage, type Id, type Request, result } from '../../base/rpc/message.js'
+import { EMPTY } from '../../base/rpc/splice.js'
+import { HangUp } from '../../base/time/hang-up.js'
+import { type Caller, type Final, ignoreNotifications, type Sender, unlogged } from '../../mcp/protocol/call.js'
+import type { Encoded } from '../../mcp/protocol/encoded.js'
+import { decodeInitialize } from '../../mcp/protocol/legacy-client.js'
+import type { AnsweredInitialize, LegacyRoute, Tunnel } from '../../mcp/protocol/upstream.js'
+import { CallLogEntry } from '../call-log.js'
+import type { Opened, OpenOptions } from './session.js'
+import { TranslatedSession } from './translated-session.js'
+import { callerOf, TunnelSession, type TunnelSessionOptions } from './tunnel-session.js'
+
+/**
+ * Answers `initialize` and opens the session. `known` is the result of `legacyRoute`, if the caller has called it already.
+ * Never rejects; returns a failure as `fault`.
+ */
+export async function openSession(
+  request: Request,
+  options: OpenOptions,
+  known?: LegacyRoute | Fault,
+): Promise<Opened> {
+  const { upstream, log, transport } = options
+  const session = log.telemetry?.recorder && crypto.randomUUID()
+  const whose = { principal: options.sender.principal, session, trace: options.trace }
+  const fields = { clientEra: 'legacy', clientTransport: transport, method: request.method } as const
+  const record = new CallLogEntry(log, fields, whose, request)
+  const sender: Sender = { ...options.sender, caller: { revision: '', capabilities: '{}' } }
+  record.recorder?.began(request, undefined, options.headers)
+  try {
+    if (known instanceof Fault) throw known
+    const route = known ?? (await upstream.legacyRoute(sender))
+    // Over Streamable HTTP a lost session needs no reopening: the client gets 404 and opens another session itself.
+    const connecting = { reopens: transport !== 'http', call: record.recorder?.number, forwarded: options.forwarded }
+    const tunnel = route === 'translate' ? undefined : await connect(route, request, sender, connecting, record)
+    if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
+    const { revision } = tunnel
+    const { transport: serverTransport } = route
+    const opening = openingIn(request)
+    const answered = tunnel.opened(request.id)
+    const { text, origin } = revision
+      ? await asOffered(answered, request.id, tunnel, callerOf(opening), options)
+      : answered
+    const { http } = answered
+    record.note({ serverEra: 'legacy', serverTransport, ...(revision && { clientRevision: revision }) })
+    record.recorder?.sent(text, origin)
+    record.answered(revision ? 'ok' : 'error', undefined)
+    if (revision === undefined) return { text, http }
+    return {
+      text,
+      http,
+      session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport, opening }),
+    }
+  } catch (error) {
+    const fault = Fault.from(error)
+    const text = errorMessage(request.id, fault.toRpcError())
+    record.failed({ fault }, text)
+    return { text, fault }
+  }
+}
+
+/** Connects, in a span of its own. Rejects with a Fault. */
+async function connect(
+  route: Exclude<LegacyRoute, 'translate'>,
+  request: Request,
+  sender: Sender,
+  connecting: Parameters<typeof route.connect>[2],
+  record: CallLogEntry,
+): Promise<Tunnel | undefined> {
+  const { trace: { traceparent, tracestate } = {}, over } = record.handedOver()
+  const inSpan = { ...(traceparent && { traceparent }), ...(tracestate !== undefined && { tracestate }) }
+  const forwarded = connecting.forwarded && { ...connecting.forwarded, ...inSpan }
+  try {
+    const tunnel = await route.connect(request, sender, { ...connecting, forwarded })
+    over({ kind: 'result', result: EMPTY })
+    return tunnel
+  } catch (error) {
+    over(Fault.from(error))
+    throw error
+  }
+}
+
+/**
+ * The server's answer to `initialize`, in which policies leave out what they leave out of one to `server/discover`. Rejects with
+ * a Fault.
+ */
+async function asOffered(
+  opened: AnsweredInitialize,
+  id: Id,
+  tunnel: Tunnel,
+  caller: Caller,
+  { upstream, sender }: OpenOptions,
+): Promise<Encoded> {
+  if (!opened.result) return opened
+  const said: Final = { kind: 'result', result: opened.result }
+  const controller = new HangUp()
+  try {
+    const last = await upstream.handle({
+      method: 'server/discover',
+      params: EMPTY,
+      meta: EMPTY,
+      progress: false,
+      caller,
+      ...sender,
+      inBand: true,
+      link: { ask: async () => said },
+      notify: ignoreNotifications,
+      signal: controller,
+      abort: (reason) => controller.abort(reason),
+      log: unlogged,
+    })
+    if (last.kind !== 'result' || last.result === said.result) return opened
+    return { text: result(id, last.result), origin: last.result }
+  } catch (error) {
+    tunnel.close()
+    throw error
+  }
+}
+
+/** What the client says in `initialize`; undefined if that is invalid: the server may take it. */
+function openingIn(request: Request): TunnelSessionOptions['opening'] {
+  try {
+    return decodeInitialize(request)
+  } catch {
+    return undefined
+  }
+}

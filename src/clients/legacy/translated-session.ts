@@ -1,0 +1,569 @@
+/**
+ * The downstream half of the legacy era: keeps the client's session in the bridge, and turns each request into a complete
+ * call.
+ */
+
+import { Fault } from '../../base/fault/fault.js'
+import { type Reservation, SMALL } from '../../base/limits/memory.js'
+import {
+  error as errorMessage,
+  type Notification,
+  notification,
+  type Request,
+  type Response,
+  result,
+} from '../../base/rpc/message.js'
+import { detach } from '../../base/rpc/source.js'
+import {
+  EMPTY,
+  edit,
+  type Json,
+  keys,
+  NO_ORIGIN,
+  objectIn,
+  type Payload,
+  parseObject,
+  raw,
+  stringUnder,
+  value,
+  write,
+} from '../../base/rpc/splice.js'
+import { ECHOED, printable } from '../../base/texts/printable.js'
+import { HangUp } from '../../base/time/hang-up.js'
+import {
+  type Call,
+  type Caller,
+  type Final,
+  type Grant,
+  ignoreNotifications,
+  type Notice,
+  type Notify,
+} from '../../mcp/protocol/call.js'
+import { type Downlevel, downlevelNotification } from '../../mcp/protocol/downlevel/downlevel.js'
+import { type LegacyRevision, NEWEST_MODERN, traits } from '../../mcp/protocol/eras.js'
+import {
+  type DecodedSessionRequest,
+  decodeInitialize,
+  decodeRequest,
+  encodeReply,
+  initializeResult,
+  legacyError,
+  type Opening,
+} from '../../mcp/protocol/legacy-client.js'
+import {
+  CALL_TOOL,
+  isLogLevel,
+  LEGACY_CLIENT_NOTIFICATIONS,
+  LISTEN,
+  LOG_LEVELS,
+  methodTraits,
+  ROOTS_CHANGED,
+} from '../../mcp/protocol/methods.js'
+import { withReceived } from '../../mcp/protocol/trace.js'
+import { CallLogEntry } from '../call-log.js'
+import { type Frame, onlyIncreasing, type Send } from '../frames.js'
+import { tell, tellSession } from '../logger.js'
+import { failureError, lastOf } from '../outcome.js'
+import { endWith } from '../token-end.js'
+import { AskedSession } from './asked-session.js'
+import { EmulatedTasks } from './emulated-tasks.js'
+import { InFlight, type RunningRequest } from './in-flight.js'
+import { Questions } from './questions.js'
+import type { AboutRequest, ClientSession, Opened, OpenOptions, SessionPlace, SessionRecord } from './session.js'
+import { SessionChanges } from './subscription.js'
+import { wantsTasks } from './task-driver.js'
+import { type CallContext, continueCall, type TranslatedOutcome } from './translated-call.js'
+import { withUndeclaredLists } from './undeclared-lists.js'
+
+/** Removes `task` from the params of a tool call: only peers of 2025-11-25 negotiate it. */
+const NO_TASK = { task: undefined }
+
+/** Notifications of a server that belong to a call. */
+const CALL_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message'])
+
+/** How many more ids the previous replica may use for requests to the client, while its calls in flight end. */
+const ASKED_SINCE = 1_000_000
+
+/** A session of a legacy client that the bridge itself answers. */
+export class TranslatedSession implements ClientSession {
+  readonly revision: LegacyRevision
+  #options: OpenOptions
+  /** Replaced on a change, not modified, because calls refer to it. */
+  #caller: Caller
+  /** The server's capabilities, as sent to the client, and their names. */
+  readonly #capabilities: Payload
+  readonly #offered: ReadonlySet<string>
+  readonly #to: Downlevel
+  readonly #running = new InFlight()
+  readonly #questions: Questions
+  /** The client, as servers ask it beside its calls. */
+  readonly #client: AskedSession
+  readonly #tasks: EmulatedTasks
+  readonly #changes: SessionChanges
+  /** Memory that the session needs until its end. */
+  readonly #reservation: Reservation
+  /** Reports to the upstream side that the client has disconnected. */
+  #disconnected: (() => void) | undefined
+  #ready = false
+  #listened = false
+
+  private constructor(
+    opening: Opening,
+    to: Downlevel,
+    offered: Payload,
+    reservation: Reservation,
+    options: OpenOptions,
+    asked = 0,
+  ) {
+    const { capabilities } = opening
+    this.revision = opening.revision
+    this.#options = options
+    this.#caller = callerOf(opening)
+    this.#capabilities = offered
+    this.#offered = new Set(keys(offered).filter((name) => objectIn(offered, name)))
+    this.#reservation = reservation
+    this.#to = to
+    this.#tasks = new EmulatedTasks(() => options.memory.reserve(options.sender.principal, SMALL))
+    this.#questions = new Questions({
+      capabilities,
+      to: this.#to,
+      asked,
+      within: options.settings.answerWithin,
+      report: (what, call) => tell(this.#options.log, { kind: 'question', what, call }),
+    })
+    this.#client = new AskedSession({
+      principal: options.sender.principal,
+      caller: this.#caller,
+      questions: this.#questions,
+      outlet: options.outlet,
+      memory: options.memory,
+      recorder: options.log.telemetry?.recorder,
+      session: options.session,
+    })
+    this.#report('opened')
+    this.#disconnected = options.upstream.connected?.(options.sender.principal, this.#client)
+    this.#changes = new SessionChanges({
+      offered,
+      reservation: options.memory.reserve(options.sender.principal),
+      listen: (params, controller, tell) => this.#listen(params, controller, tell),
+      deliver: (method, params) => this.#deliver(method, params),
+      log: options.log,
+    })
+  }
+
+  /** Calls `server/discover` and answers `initialize` from its result. Rejects with a Fault. */
+  static async open(request: Request, options: OpenOptions, record: CallLogEntry): Promise<Opened> {
+    const opening = decodeInitialize(request)
+    const caller = callerOf(opening)
+    const controller = new HangUp()
+    const call = callFrom('server/discover', NO_ORIGIN, EMPTY, { caller, controller, record, options })
+    record.note({ clientRevision: opening.revision })
+    const discovered = await options.upstream.handle(call)
+    if (discovered.kind === 'error') {
+      const origin = legacyError(call, discovered.error, opening.revision)
+      const text = errorMessage(request.id, origin)
+      record.ended(discovered, text, origin)
+      return { text }
+    }
+    if (discovered.kind !== 'result')
+      throw new Fault('upstreamProtocol', 'The server answered server/discover without a result')
+    const to = downlevelFor(opening.revision, options)
+    const complete = await withUndeclaredLists(discovered, (method) =>
+      options.upstream.handle(callFrom(method, EMPTY, EMPTY, { caller, controller, record, options })),
+    )
+    const { answer, offered } = initializeResult(complete, to, options.settings.serverInfo)
+    const kept = detach(write(offered))
+    const reservation = reserve(opening, kept, options)
+    const session = new TranslatedSession(opening, to, parseObject(kept), reservation, options)
+    const text = result(request.id, answer)
+    record.ended(discovered, text, 'rebuilt')
+    return { text, session }
+  }
+
+  /** Continues a session that another replica, or a tunnel, had. Throws a Fault if there is no memory for it. */
+  static continue(record: SessionRecord, options: OpenOptions): TranslatedSession {
+    const { revision, clientInfo, capabilities, logLevel, offered, wrapped, uris, ready, asked } = record
+    const opening = { revision, clientInfo, capabilities, reportsRoots: record.reportsRoots ?? false }
+    const to = downlevelFor(revision, options)
+    for (const name of wrapped) to.memory.wrapped.add(name)
+    const reservation = reserve(opening, offered, options)
+    const session = new TranslatedSession(opening, to, parseObject(offered), reservation, options, asked + ASKED_SINCE)
+    session.#caller = { ...session.#caller, logLevel }
+    session.#ready = ready
+    if (ready) session.#client.ready()
+    session.#changes.continue(uris)
+    return session
+  }
+
+  get record(): SessionRecord | undefined {
+    // Emulated tasks run in this replica, so no other replica can continue the session.
+    if (this.#tasks.size > 0) return undefined
+    const { clientInfo, capabilities, reportsRoots, logLevel } = this.#caller
+    return {
+      revision: this.revision,
+      clientInfo,
+      capabilities,
+      reportsRoots,
+      logLevel,
+      offered: write(this.#capabilities),
+      wrapped: [...this.#to.memory.wrapped],
+      uris: [...this.#changes.uris],
+      ready: this.#ready,
+      asked: this.#questions.asked,
+    }
+  }
+
+  get session(): string | undefined {
+    return this.#options.session
+  }
+
+  get open(): number {
+    return this.#running.size
+  }
+
+  async answerClient(request: Request, send: Send, { trace, headers, grant, ends }: AboutRequest = {}): Promise<void> {
+    const { id, method } = request
+    const { log, transport, sender, session } = this.#options
+    const fields = {
+      clientEra: 'legacy',
+      clientRevision: this.revision,
+      clientTransport: transport,
+      method,
+    } as const
+    const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
+    const controller = this.#running.enterRequest(id, record.recorder?.number)
+    const stop = ends && endWith(ends, controller)
+    try {
+      let last: Frame
+      try {
+        record.recorder?.began(request, undefined, headers)
+        const received = decodeRequest(request)
+        const decoded = trace ? { ...received, meta: withReceived(received.meta, trace) } : received
+        this.#checkOffered(method)
+        const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined
+        const asTask = method === CALL_TOOL && this.#to.tasks && objectIn(decoded.params, 'task')
+        if (answerOwn || asTask) {
+          const text = result(id, await (answerOwn?.(decoded.params) ?? this.#startTask(decoded, record, grant)))
+          record.answered('ok', text)
+          last = { text, last: { status: 200 } }
+        } else if (method === 'tasks/result') last = await this.#taskResult(request, decoded, controller, record, send)
+        else {
+          const call = this.#callOf(request, decoded, controller, record, send, grant)
+          const reply = await this.#options.upstream.handle(call)
+          const outcome = isOutcome(reply)
+            ? reply
+            : await this.#continueCall(call, reply, record, (text) => send({ text }))
+          const { text, origin } = encodeReply(outcome, id, call, decoded.progressToken, this.#to)
+          record.ended(outcome, text, origin)
+          last = { text, last: { status: 200 } }
+        }
+      } catch (error) {
+        last = this.#failed(request, error, controller, record)
+      }
+      controller.isAnswered = true
+      const held = send(last)
+      if (held) await held
+    } finally {
+      stop?.()
+      this.#running.leaveRequest(id, controller)
+    }
+  }
+
+  /** The last frame of a request that has failed or was cancelled. */
+  #failed({ id, method, params }: Request, error: unknown, controller: HangUp, record: CallLogEntry): Frame {
+    const failure = record.failureOf(error, controller, 'session')
+    const failed = { method, params: typeof params === 'string' ? EMPTY : params, caller: this.#caller }
+    const text = errorMessage(id, legacyError(failed, failureError(failure), this.revision))
+    record.failed(failure, text)
+    return { text, last: lastOf(failure) }
+  }
+
+  take(message: Notification | Response): undefined {
+    if (message.kind === 'response') {
+      this.#questions.answer(message)
+      return undefined
+    }
+    const { log, session } = this.#options
+    const { method, params } = message
+    const call = method === 'notifications/cancelled' ? this.#running.named(params)?.call : undefined
+    log.telemetry?.recorder?.received(message, { call, session })
+    if (method === 'notifications/initialized') {
+      this.#ready = true
+      this.#client.ready()
+      this.#subscribeIfReady()
+    } else if (method === 'notifications/cancelled') {
+      this.#running.cancel(params)
+    } else if (method === ROOTS_CHANGED ? this.#caller.reportsRoots : !this.#isOwn(method)) {
+      const { params: payload, meta } = decodeRequest({ ...message, kind: 'request', id: '0' as Request['id'] })
+      const { principal, credential } = this.#options.sender
+      const notice: Notice = { method, params: payload, meta, caller: this.#caller, principal, credential }
+      this.#options.upstream.notify(notice)?.catch(() => {})
+    }
+    return undefined
+  }
+
+  /** Whether a notification concerns only this session, or tasks of it. */
+  #isOwn(method: string): boolean {
+    return LEGACY_CLIENT_NOTIFICATIONS.has(method) || method === 'notifications/tasks/status'
+  }
+
+  isFor(message: Notification | Response): boolean {
+    if (message.kind === 'response') return this.#questions.isOpen(message)
+    return message.method !== 'notifications/cancelled' || this.#running.named(message.params) !== undefined
+  }
+
+  moved(to: SessionPlace): ClientSession {
+    const { principal } = this.#options.sender
+    const disconnected = to.upstream.connected?.(principal)
+    this.#disconnected?.()
+    this.#disconnected = disconnected
+    this.#options = { ...this.#options, ...to }
+    this.#changes.moved()
+    return this
+  }
+
+  listened(): void {
+    this.#listened = true
+    this.#subscribeIfReady()
+  }
+
+  close(): void {
+    this.#running.abortAll()
+    this.#client.close()
+    this.#tasks.close()
+    this.#changes.stop()
+    this.#reservation.end()
+    this.#disconnected?.()
+    this.#report('ended')
+  }
+
+  #report(what: 'opened' | 'ended'): void {
+    tellSession(what, this.#options, this.#caller)
+  }
+
+  /** Methods that the bridge answers itself, because they concern the session. */
+  readonly #ownMethods: Readonly<Record<string, (params: Payload) => Json | Promise<Json>>> = {
+    ping: () => '{}',
+    initialize: () => {
+      throw new Fault('invalidRequest', 'initialize was already called in this session')
+    },
+    'logging/setLevel': (params) => {
+      const level = stringUnder(params, 'level')
+      if (!isLogLevel(level)) throw new Fault('invalidParams', `level must be one of ${LOG_LEVELS.join(', ')}`)
+      this.#caller = { ...this.#caller, logLevel: level }
+      return '{}'
+    },
+    'resources/subscribe': async (params) => {
+      await this.#changes.subscribe(uriIn(params))
+      return '{}'
+    },
+    'tasks/get': (params) => this.#tasks.get(stringUnder(params, 'taskId')),
+    'tasks/list': () => this.#tasks.list(),
+    'tasks/cancel': (params) => this.#tasks.cancel(stringUnder(params, 'taskId')),
+    'resources/unsubscribe': async (params) => {
+      await this.#changes.unsubscribe(uriIn(params))
+      return '{}'
+    },
+  }
+
+  /** The call of a request. */
+  #callOf(
+    { id, method }: Request,
+    { params, meta, progressToken }: DecodedSessionRequest,
+    controller: RunningRequest,
+    record: CallLogEntry,
+    send: Send,
+    grant: Grant | undefined,
+  ): Call {
+    let increasing: ReturnType<typeof onlyIncreasing> | undefined
+    const notify: Notify = (notification) => {
+      increasing ??= onlyIncreasing()
+      if (controller.isAnswered || !CALL_NOTIFICATIONS.has(notification.method) || !increasing(notification))
+        return undefined
+      const { text, origin } = encodeReply(notification, id, call, progressToken, this.#to)
+      record.recorder?.sent(text, origin)
+      return send({ text })
+    }
+    const progress = progressToken !== undefined
+    const client = this.#client
+    const parts = { caller: this.#caller, controller, record, options: this.#options, progress, notify, grant, client }
+    const call = callFrom(method, method === CALL_TOOL ? edit(params, NO_TASK) : params, meta, parts)
+    return call
+  }
+
+  /** Continues a call whose first reply does not end it. */
+  #continueCall(
+    call: Call,
+    first: Final,
+    record: CallLogEntry,
+    send: CallContext['send'],
+    about?: Json,
+  ): Promise<TranslatedOutcome> {
+    const caller = () => this.#caller
+    return continueCall(call, first, { ...this.#options, questions: this.#questions, send, caller, about, record })
+  }
+
+  /** Starts a call as an emulated task. */
+  #startTask({ params, meta }: DecodedSessionRequest, record: CallLogEntry, grant: Grant | undefined): Json {
+    const task = objectIn(params, 'task') ?? EMPTY
+    const bare = edit(params, NO_TASK)
+    return this.#tasks.start(bare, value(task, 'ttl'), async ({ about, controller, notify, send }) => {
+      const client = this.#client
+      const own = { caller: this.#caller, controller, record, options: this.#options, client }
+      const parts = { ...own, progress: true, notify, grant }
+      const call = callFrom(CALL_TOOL, bare, meta, parts)
+      const reply = await this.#options.upstream.handle(call)
+      return isOutcome(reply) ? reply : this.#continueCall(call, reply, record, send, about)
+    })
+  }
+
+  /** Waits for the result of a task, and sends its questions to the client in the meantime. */
+  async #taskResult(
+    { id }: Request,
+    { params }: DecodedSessionRequest,
+    controller: HangUp,
+    record: CallLogEntry,
+    send: Send,
+  ): Promise<Frame> {
+    const taskId = stringUnder(params, 'taskId')
+    const called = this.#tasks.paramsOf(taskId)
+    const outcome = await this.#tasks.result(taskId, controller, (text) => send({ text }))
+    const call = callFrom(CALL_TOOL, called, EMPTY, {
+      caller: this.#caller,
+      controller,
+      record,
+      options: this.#options,
+    })
+    const { text, origin } = encodeReply(outcome, id, call, undefined, this.#to, String(taskId))
+    record.ended(outcome, text, origin)
+    return { text, last: { status: 200 } }
+  }
+
+  /** Throws a Fault if the client's revision does not have the method, or the server does not offer it. */
+  #checkOffered(method: string): void {
+    const { eras, capability } = methodTraits(method)
+    if (method.startsWith('tasks/') && method !== 'tasks/update' && this.#to.tasks) return
+    if (eras === 'modern' || method.startsWith('tasks/'))
+      throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${printable(method, ECHOED)}`)
+    if (capability !== undefined && !this.#offered.has(capability))
+      throw new Fault('methodNotFound', `Method not found: the server does not offer ${printable(method, ECHOED)}`)
+  }
+
+  /** Subscribes to the server's changes once the client is initialized and can receive messages. */
+  #subscribeIfReady(): void {
+    if (this.#ready && this.#listened) this.#changes.start()
+  }
+
+  #listen(params: Payload, controller: HangUp, notify: Notify): Promise<Final> {
+    const { log, transport, upstream, settings } = this.#options
+    const { listen = upstream.handle } = settings
+    const fields = { clientEra: 'legacy', clientTransport: transport, method: LISTEN } as const
+    const record = new CallLogEntry(log, fields)
+    const caller = { ...this.#caller, logLevel: undefined }
+    return listen(callFrom(LISTEN, params, EMPTY, { caller, controller, record, options: this.#options, notify }))
+  }
+
+  #deliver(method: string, params: Payload): void {
+    const origin = downlevelNotification(method, params, this.#to)
+    const uri = raw(params, 'uri')
+    const { outlet, log, session } = this.#options
+    const text = write(origin)
+    const message = notification(method, text === '{}' ? undefined : text)
+    log.telemetry?.recorder?.sent(message, origin, 'legacy', session)
+    outlet.deliver(message, { key: uri === undefined ? method : `${method} ${uri}` })
+  }
+}
+
+function callerOf({ clientInfo, capabilities, reportsRoots }: Opening): Caller {
+  return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }
+}
+
+/** Reserves the memory that a session needs until its end. Throws a Fault if there is none. */
+function reserve(
+  { clientInfo = '', capabilities }: Opening,
+  offered: Json,
+  { memory, sender }: OpenOptions,
+): Reservation {
+  const reservation = memory.reserve(sender.principal, SMALL)
+  // The client's info and capabilities are in memory twice: by themselves, and in the envelope of requests.
+  reservation.mustResize(offered.length + 2 * (clientInfo.length + capabilities.length))
+  return reservation
+}
+
+/** Whether a reply ends its call, as almost every reply does. The others go through `continueCall`. */
+function isOutcome(reply: Final): reply is TranslatedOutcome {
+  return reply.kind === 'error' ? !wantsTasks(reply) : reply.kind === 'result' && reply.type !== 'task'
+}
+
+/** How to adapt messages to the client's revision. Each omitted feature is logged once. */
+function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions): Downlevel {
+  const logged = new Set<string>()
+  return {
+    revision,
+    traits: traits[revision],
+    strict: settings.strict,
+    memory: { wrapped: new Set() },
+    // Calls can be tasks if the client's revision has tasks and the configuration allows them.
+    tasks: settings.emulateTasks && traits[revision].tasks,
+    lost: (feature) => {
+      tell(log, { kind: 'downlevelled', what: feature })
+      if (logged.has(feature)) return
+      logged.add(feature)
+      log.info(
+        { event: 'feature_omitted', feature, revision },
+        "feature left out: the client's revision does not have it",
+      )
+    },
+  }
+}
+
+interface CallParts {
+  caller: Caller
+  controller: HangUp
+  record: CallLogEntry
+  options: OpenOptions
+  progress?: boolean
+  notify?: Notify
+  grant?: Grant | undefined
+  client?: AskedSession
+}
+
+function callFrom(
+  method: string,
+  params: Payload,
+  meta: Payload,
+  {
+    caller,
+    controller,
+    record,
+    options: { sender },
+    progress = false,
+    notify = ignoreNotifications,
+    grant = sender.grant,
+    client,
+  }: CallParts,
+): Call {
+  return {
+    method,
+    params,
+    meta,
+    progress,
+    caller,
+    principal: sender.principal,
+    credential: sender.credential,
+    grant,
+    inBand: true,
+    client,
+    patient: sender.patient,
+    notify,
+    signal: controller,
+    abort: (reason) => controller.abort(reason),
+    log: record,
+  }
+}
+
+function uriIn(params: Payload): string {
+  const uri = stringUnder(params, 'uri')
+  if (typeof uri !== 'string') throw new Fault('invalidParams', 'params.uri must be a string')
+  return uri
+}

@@ -1,0 +1,49 @@
+/**
+ * Keeps a subscription (`subscriptions/listen`) of a modern client open while what it is served changes: a client on a pipe
+ * could not connect again. After each change everything in it is reported as changed.
+ */
+
+import { HangUp } from '../base/time/hang-up.js'
+import { unlessAborted } from '../base/time/time.js'
+import { ENDED, OneAcknowledgement } from '../mcp/listening/keep-open.js'
+import type { Call, Final, Handler } from '../mcp/protocol/call.js'
+
+/** What happens to all subscriptions of a pipe. */
+export interface PipeChanges {
+  /** Calls back with each change, until the returned function is called. `over`: the subscription has to end. */
+  follow(changed: (what: 'moved' | 'over') => void): () => void
+  /** Sends a call to what is served now. */
+  handle: Handler
+}
+
+export async function movingSubscription(call: Call, { follow, handle }: PipeChanges): Promise<Final> {
+  let changed: (what: 'moved' | 'over') => void = () => {}
+  const unfollow = follow((what) => changed(what))
+  let hasMoved = false
+  const client = new OneAcknowledgement(call.notify)
+  try {
+    for (;;) {
+      const change = new Promise<'moved' | 'over'>((resolve) => {
+        changed = resolve
+      })
+      // Not the call's own signal: the client has not gone.
+      const left = new HangUp(call.signal)
+      const listening = handle({ ...call, notify: client.notify, signal: left })
+      // What is served now may support no subscriptions: the client has subscribed before, and waits for the next change.
+      const ending = hasMoved ? listening.then(unlessError, () => undefined) : listening
+      const first = (await Promise.race([ending, change])) ?? (await unlessAborted(change, call.signal))
+      if (typeof first === 'object') return first
+      left.abort()
+      listening.catch(() => {})
+      if (first === 'over') return ENDED
+      hasMoved = true
+      await client.missed()
+    }
+  } finally {
+    unfollow()
+  }
+}
+
+function unlessError(last: Final): Final | undefined {
+  return last.kind === 'error' ? undefined : last
+}

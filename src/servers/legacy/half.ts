@@ -1,0 +1,89 @@
+/**
+ * The legacy half of a server: answers calls, delivers notifications and serves legacy clients, all through sessions,
+ * and sets how many tasks there may be, and for how long.
+ */
+
+import { edit, objectIn, stringUnder, value } from '../../base/rpc/splice.js'
+import type { Gauge } from '../../mcp/ports/events.js'
+import type { Call, Handler, Notice } from '../../mcp/protocol/call.js'
+import { unlessEmpty } from '../../mcp/protocol/meta.js'
+import { LISTEN, ROOTS_CHANGED } from '../../mcp/protocol/methods.js'
+import type { Access, Half } from '../half.js'
+import type { ServerOptions } from '../options.js'
+import { ClientRoutes } from './client-routes.js'
+import { leavesTraces } from './client-traces.js'
+import { legacyHandler } from './handler.js'
+import { ParkedCalls } from './parked.js'
+import { LegacySessions } from './sessions.js'
+import { LegacyTasks } from './tasks.js'
+
+/** Requested lifetime of a task in milliseconds, and the maximum number of tasks remembered at once. */
+const TASK_TTL = 3_600_000
+const MAX_SERVER_TASKS = 1_000
+
+export class LegacyHalf implements Half {
+  readonly handle: Handler
+  readonly #options: ServerOptions
+  readonly sessions: LegacySessions
+  /** How legacy clients are served; also by servers of both eras. */
+  readonly routes: ClientRoutes
+  readonly parked: ParkedCalls
+  readonly #tasks: LegacyTasks
+
+  constructor(options: ServerOptions, access: Access) {
+    this.#options = options
+    const { name: server, observe, share, memory, parked, replicas } = options
+    const replica = replicas?.id
+    const { keys } = parked
+    this.sessions = new LegacySessions(options, access)
+    this.routes = new ClientRoutes(options, access, this.sessions)
+    this.parked = new ParkedCalls({ server, observe, replica, share, memory, ...parked })
+    this.#tasks = new LegacyTasks({ server, ttl: TASK_TTL, max: MAX_SERVER_TASKS, share, memory, keys, replica })
+    this.handle = legacyHandler(options, this.sessions, this.parked, this.#tasks)
+  }
+
+  get gauges(): Gauge[] {
+    const { name: server, parked } = this.#options
+    return [
+      { bound: 'parked', server, used: this.parked.size, limit: parked.max },
+      { bound: 'tasks', server, used: this.#tasks.size, limit: MAX_SERVER_TASKS },
+    ]
+  }
+
+  /** Applies the bounds of the options, which may have changed. */
+  change(): void {
+    const { share, parked } = this.#options
+    this.parked.change({ share, ...parked })
+    this.#tasks.share = share ?? 1
+  }
+
+  async notify(notice: Notice): Promise<void> {
+    // A server whose session is opened later asks for the roots.
+    if (notice.method === ROOTS_CHANGED) return this.#rootsChanged(notice)
+    const meta = unlessEmpty(notice.meta)
+    const params = meta === undefined ? notice.params : edit(notice.params, { _meta: meta })
+    const session = await this.sessions.use(notice)
+    if (leavesTraces(notice.method)) session.hasTraces = true
+    await session.notify(notice.method, params).finally(() => session.unuse())
+  }
+
+  async #rootsChanged(notice: Notice): Promise<void> {
+    await Promise.all(this.sessions.hearing(notice).map((session) => session.notify(notice.method, notice.params)))
+  }
+
+  /** Throws OwnedByReplica if another replica owns the parked call or the tasks that this call names. */
+  checkOwner(call: Call): void {
+    this.parked.checkOwner(call)
+    if (call.method.startsWith('tasks/')) this.#tasks.checkOwner([stringUnder(call.params, 'taskId')], call)
+    if (call.method !== LISTEN) return
+    const filter = objectIn(call.params, 'notifications')
+    const taskIds = filter && value(filter, 'taskIds')
+    if (Array.isArray(taskIds)) this.#tasks.checkOwner(taskIds, call)
+  }
+
+  async close(hurry: boolean): Promise<void> {
+    this.parked.close()
+    this.#tasks.close()
+    await Promise.all([this.sessions.close(hurry), this.routes.close(hurry)])
+  }
+}

@@ -1,0 +1,279 @@
+/**
+ * A tunnel for a client that cannot open another session by itself: when the server loses the session, it opens another
+ * one.
+ */
+
+import { Fault } from '../../base/fault/fault.js'
+import type { Log } from '../../base/log/events.js'
+import {
+  type Id,
+  jsonOf,
+  type Notification,
+  notification,
+  type Request,
+  type Response,
+  type Sent,
+} from '../../base/rpc/message.js'
+import { detach, type Wire } from '../../base/rpc/source.js'
+import { EMPTY, isEmpty, keys, objectIn, type Payload, raw, value, write } from '../../base/rpc/splice.js'
+import { ECHOED, printable } from '../../base/texts/printable.js'
+import { HangUp, type Signal } from '../../base/time/hang-up.js'
+import { backoff, pause } from '../../base/time/pause.js'
+import { unlessAborted } from '../../base/time/time.js'
+import type { LegacyRevision } from '../../mcp/protocol/eras.js'
+import { LISTS } from '../../mcp/protocol/methods.js'
+import { changesIn, everythingIn, type Reportable } from '../../mcp/protocol/subscriptions.js'
+import type {
+  AboutAsked,
+  AgreedSettings,
+  AnsweredInitialize,
+  SayTunnelled,
+  Tunnel,
+  TunnelListener,
+} from '../../mcp/protocol/upstream.js'
+import { answeredWith, resultIn } from './handshake.js'
+import { KeptSettings } from './kept-settings.js'
+import { OpenServerRequests } from './open-server-requests.js'
+import { SeenLists } from './seen-lists.js'
+import type { DirectTunnel } from './tunnel.js'
+
+/**
+ * Sends the client's `initialize` to the server. Resolves to undefined if the server does not support sessions. Rejects
+ * with a Fault. `write` encodes the server's own requests and notifications for the client.
+ */
+export type OpenTunnel = (write: (message: Request | Notification) => Wire) => Promise<DirectTunnel | undefined>
+
+type ReopeningLog = Pick<Log, 'debug' | 'warn'>
+
+/** Methods whose answers show what the client has set or received. */
+const NOTED: ReadonlySet<string> = new Set([
+  'logging/setLevel',
+  'resources/subscribe',
+  'resources/unsubscribe',
+  ...LISTS.keys(),
+])
+/** Attempts to open another session without a request of the client, and milliseconds before each. */
+const MAX_ATTEMPTS = 8
+const WAIT = { first: 100, most: 12_800 }
+/** Milliseconds after which a session counts as stable: when it is lost, the attempts are counted from zero. */
+const STABLE = 30_000
+
+export class ReopeningTunnel implements Tunnel {
+  /** The answer that the client got to its `initialize`. */
+  readonly #answer: Response
+  readonly revision: LegacyRevision
+  readonly #open: OpenTunnel
+  readonly #log: ReopeningLog
+  readonly #settings = new KeptSettings()
+  readonly #lists = new SeenLists()
+  readonly #closed = new HangUp()
+  #sessions = 1
+  #tunnel: DirectTunnel
+  #openRequests: OpenServerRequests
+  #openedAt = performance.now()
+  #reopening: Promise<DirectTunnel> | undefined
+  #recovering = false
+  #attempts = 0
+  #listener: TunnelListener | undefined
+
+  private constructor(
+    tunnel: DirectTunnel,
+    revision: LegacyRevision,
+    openRequests: OpenServerRequests,
+    open: OpenTunnel,
+    log: ReopeningLog,
+  ) {
+    this.#answer = tunnel.answer
+    this.revision = revision
+    this.#tunnel = tunnel
+    this.#openRequests = openRequests
+    this.#open = open
+    this.#log = log
+  }
+
+  /** Opens the first session. Resolves to undefined if the server does not support sessions. Rejects with a Fault. */
+  static async open(open: OpenTunnel, log: ReopeningLog): Promise<Tunnel | undefined> {
+    const openRequests = new OpenServerRequests(1)
+    const tunnel = await open((message) => openRequests.write(message))
+    return tunnel?.revision === undefined
+      ? tunnel
+      : new ReopeningTunnel(tunnel, tunnel.revision, openRequests, open, log)
+  }
+
+  opened(id: Id): AnsweredInitialize {
+    return answeredWith(this.#answer, id)
+  }
+
+  async ask(request: Request, signal: Signal, say: SayTunnelled, about?: AboutAsked): Promise<void> {
+    const noting: SayTunnelled = (message) => {
+      if (message.answer) this.#note(request, message.answer)
+      return say(message)
+    }
+    const heard = NOTED.has(request.method) ? noting : say
+    for (let again = false; ; again = true) {
+      const tunnel = this.#reopening || this.#tunnel.over ? await this.#reopened(signal) : this.#tunnel
+      try {
+        return await tunnel.ask(request, signal, heard, about)
+      } catch (error) {
+        // A request is sent again only if the server has certainly not acted on it.
+        const unprocessed = error instanceof Fault && error.row.outcome === undefined
+        if (!unprocessed || !tunnel.over || signal.aborted) throw error
+        if (again)
+          throw new Fault('upstreamUnavailable', 'The server lost the session twice before it accepted the request', {
+            cause: error,
+          })
+      }
+    }
+  }
+
+  notify(method: string, params: Sent): Promise<void> | undefined {
+    if (method === 'notifications/initialized') this.#settings.initialized(jsonOf(params))
+    // A notification between two sessions can only be about the lost one.
+    return this.#tunnel.over ? undefined : this.#tunnel.notify(method, params)
+  }
+
+  respond(response: Response): Promise<void> | undefined {
+    const answered = this.#openRequests.answered(response)
+    return answered && this.#tunnel.respond(answered)
+  }
+
+  attach(listener: TunnelListener): void {
+    this.#listener = listener
+    this.#attach(this.#tunnel, listener)
+  }
+
+  get agreed(): AgreedSettings {
+    return { offered: detach(write(capabilitiesIn(this.#answer))), ...this.#settings.now }
+  }
+
+  close(): void {
+    this.#closed.abort()
+    this.#tunnel.close()
+  }
+
+  #attach(tunnel: DirectTunnel, listener: TunnelListener): void {
+    tunnel.attach({
+      isIdle: () => listener.isIdle(),
+      message: (text, about) => {
+        if (tunnel === this.#tunnel) listener.message(text, about)
+      },
+      ended: () => {
+        if (tunnel === this.#tunnel && !this.#closed.aborted) this.#lost(listener)
+      },
+    })
+  }
+
+  #lost(listener: TunnelListener): void {
+    for (const text of this.#openRequests.takeBack()) listener.message(text)
+    if (performance.now() - this.#openedAt >= STABLE) this.#attempts = 0
+    if (!this.#recovering) this.#recover().catch(() => {})
+  }
+
+  /** Opens another session without waiting for a request, because the client may only be waiting for notifications. */
+  async #recover(): Promise<void> {
+    const signal = this.#closed
+    this.#recovering = true
+    while (this.#tunnel.over && this.#attempts < MAX_ATTEMPTS && !signal.aborted) {
+      await pause(backoff(this.#attempts++, WAIT), signal)
+      if (!this.#tunnel.over || signal.aborted) break
+      await this.#reopened(signal).catch((error: unknown) =>
+        this.#log.debug({ event: 'session_reopen_failed', err: error }, 'opening another session failed'),
+      )
+    }
+    this.#recovering = false
+  }
+
+  /** Opens a session in place of the lost one; concurrent callers share it. Rejects with a Fault. */
+  #reopened(signal: Signal): Promise<DirectTunnel> {
+    this.#reopening ??= this.#reopen().finally(() => {
+      this.#reopening = undefined
+    })
+    return unlessAborted(this.#reopening, signal)
+  }
+
+  async #reopen(): Promise<DirectTunnel> {
+    const openRequests = new OpenServerRequests(++this.#sessions)
+    const opened = await this.#open((message) => openRequests.write(message))
+    if (this.#closed.aborted) {
+      opened?.close()
+      throw new Fault('upstreamUnavailable', 'The client has gone')
+    }
+    const tunnel = this.#checked(opened)
+    this.#tunnel = tunnel
+    this.#openRequests = openRequests
+    this.#openedAt = performance.now()
+    const listener = this.#listener
+    if (listener) this.#attach(tunnel, listener)
+    await this.#settings.restore(tunnel, this.#log)
+    if (tunnel.over) throw new Fault('upstreamUnavailable', 'The server lost the new session while it was being opened')
+    this.#log.warn({ event: 'session_reopened' }, "server lost the client's session; another one is open")
+    this.#compareCapabilities(tunnel)
+    if (listener) this.#reportChanges(tunnel, listener).catch(() => {})
+    return tunnel
+  }
+
+  /** Throws a Fault if the client cannot continue in this session. Its negotiated revision cannot change. */
+  #checked(tunnel: DirectTunnel | undefined): DirectTunnel {
+    if (!tunnel)
+      throw new Fault(
+        'upstreamIncompatible',
+        'The server lost the session and now supports only 2026-07-28, which has no sessions: connect again',
+      )
+    if (tunnel.revision === undefined)
+      throw new Fault(
+        'upstreamUnavailable',
+        `The server lost the session and refuses to open another: ${refusalIn(tunnel.answer)}`,
+      )
+    if (tunnel.revision === this.revision) return tunnel
+    tunnel.close()
+    throw new Fault(
+      'upstreamIncompatible',
+      `The server lost the session and now answers initialize with revision ${tunnel.revision}, but the client negotiated ${this.revision}: connect again`,
+    )
+  }
+
+  #note({ method, params }: Request, { outcome: { kind, payload: result } }: Response): void {
+    if (kind !== 'result') return
+    this.#settings.agreed(method, params)
+    if (result) this.#lists.saw(method, typeof params === 'string' ? undefined : raw(params, 'cursor'), result)
+  }
+
+  /** Logs changed capabilities. The protocol has no way to report them to the client. */
+  #compareCapabilities({ answer }: DirectTunnel): void {
+    const [before, now] = [capabilitiesIn(this.#answer), capabilitiesIn(answer)]
+    const names = new Set([...keys(before), ...keys(now)])
+    const changed = [...names]
+      .filter((name) => raw(before, name) !== raw(now, name))
+      .map((name) => printable(name, ECHOED))
+    if (changed.length > 0)
+      this.#log.warn(
+        { event: 'capabilities_changed', changed },
+        'server capabilities differ from those the client was given',
+      )
+  }
+
+  /**
+   * Reports to the client everything that may have changed in the meantime, if the client has subscribed to it or the
+   * server's capabilities promise a notification.
+   */
+  async #reportChanges(tunnel: DirectTunnel, listener: TunnelListener): Promise<void> {
+    const report = (changed: Reportable) => {
+      for (const { method, params } of everythingIn(changed))
+        listener.message(notification(method, isEmpty(params) ? undefined : write(params)))
+    }
+    report({ lists: [], uris: [...this.#settings.uris] })
+    const changed = await this.#lists.changed((method, params) => tunnel.request(method, params))
+    const { lists } = changesIn(capabilitiesIn(this.#answer))
+    report({ lists: lists.filter((list) => changed.includes(list)), uris: [] })
+  }
+}
+
+function capabilitiesIn(answer: Response): Payload {
+  const result = resultIn(answer)
+  return (result && objectIn(result, 'capabilities')) ?? EMPTY
+}
+
+function refusalIn(answer: Response): string {
+  const { payload } = answer.outcome
+  return printable(String(payload && value(payload, 'message')), ECHOED)
+}

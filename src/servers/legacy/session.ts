@@ -1,0 +1,381 @@
+/** One session with a legacy server, from `initialize` to its end, and its log level (`logging/setLevel`). */
+import { type Memory, type Reservation, SMALL } from '../../base/limits/memory.js'
+import type { Notification, Params, Request, Response, Sent } from '../../base/rpc/message.js'
+import { weightOf } from '../../base/rpc/source.js'
+import { edit, type Json, type Payload } from '../../base/rpc/splice.js'
+import { within } from '../../base/time/time.js'
+import type { Account, AccountsByPrincipal } from '../../mcp/protocol/account.js'
+import type { AskedClient, Call, CallersHeaders } from '../../mcp/protocol/call.js'
+import { type Handshake, offers } from '../../mcp/protocol/legacy-server.js'
+import { isWantedLevel, type LogLevel, methodTraits } from '../../mcp/protocol/methods.js'
+import { askForLists, declaresNoList } from '../../mcp/protocol/offered.js'
+import { offersTasks } from '../../mcp/protocol/tasks.js'
+import type { Exchange } from '../exchange.js'
+import type { Lift } from '../lists.js'
+import { giveLog, LOG, logReader } from '../log-reader.js'
+import type { ServerLog } from '../options.js'
+import type { Owner } from '../owner.js'
+import type { Peer } from '../peer.js'
+import { ActiveCallers } from '../possible-callers.js'
+import { SessionCheck } from '../session-check.js'
+import { type Loss, SessionLost } from '../session-loss.js'
+import { ToolCache } from '../tools.js'
+import { type Channel, ChannelError } from '../transport/channel.js'
+import type { QuestionHistory } from './askers.js'
+import { ChangeFeed } from './change-feed.js'
+import { answersIn, resetsLevel } from './client-traces.js'
+import { resultOf, shakeHands } from './handshake.js'
+import { Pooled } from './pool.js'
+import { ServerRequests } from './server-requests.js'
+import { CompletedElicitations } from './visits.js'
+
+/** What a session declares to the server, and whose credentials it uses. */
+export interface SessionIdentity {
+  /**
+   * The principal, or '' if all principals share the session. Sessions with the same value receive the same changes.
+   */
+  who: string
+  /** Several callers may share the session. */
+  several: boolean
+  /** Clients with different capabilities share the session, so it declares none of them. */
+  single: boolean
+  clientInfo: Json
+  /** Capabilities declared to the server. */
+  capabilities: Json
+  /** The headers of the client that the server gets. */
+  credential?: CallersHeaders | undefined
+  /** The account that the bridge uses, if it signs in to the server. */
+  account?: Account | undefined
+  /** A connected client that the server may ask beside its calls; undefined without one. */
+  client(): AskedClient | undefined
+}
+
+export interface SessionOptions {
+  identity: SessionIdentity
+  log: ServerLog
+  /** The accounts of single calls, if callers' tokens are exchanged: the session outlives these tokens. */
+  accounts?: AccountsByPrincipal | undefined
+  /** Milliseconds for the answer to `initialize`. */
+  timeout: number
+  /** Milliseconds that a program may take to start. */
+  start?: number | undefined
+  memory: Memory
+  /** Translates lists of tools into the middle form, and remembers the results. */
+  liftList: Lift
+  /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
+  roots?: Json | undefined
+  /** Tools, prompts and resources whose calls have made the server send requests. */
+  questionHistory: QuestionHistory
+  /** Reports a change to the other replicas. */
+  onChange?: ((method: string, params: Payload) => void) | undefined
+  /** Reports a new state of the session, for metrics. */
+  onState?: ((what: 'opened' | 'ended' | 'lost') => void) | undefined
+  /**
+   * The channel ended while the session was open, and not because the bridge closed it. `served`: it has answered a
+   * request.
+   */
+  onEnd?: (error: ChannelError, served: boolean) => void
+}
+
+/** Timeouts in milliseconds: of lists and subscriptions, of requests of the bridge, and of `logging/setLevel`. */
+const LIST_TIMEOUT = 10_000
+const REQUEST_TIMEOUT = 60_000
+const SET_LEVEL_TIMEOUT = 1_000
+/** Milliseconds to wait for other lists after the list of tools, if a server declares no capabilities. */
+const OTHER_LISTS = 1_000
+/** Milliseconds to wait for the stream of the server's own messages to open. */
+const LISTEN_WAIT = 1_000
+/** Milliseconds of idleness after which the log level is set again, even to a higher one. */
+const LEVEL_IDLE = 60_000
+/** Milliseconds for which log messages may arrive after the answer of their call, on another connection. */
+const TRAILING = 25
+
+export class LegacySession extends Pooled implements Owner {
+  readonly ping = { method: 'ping', params: undefined }
+  readonly options: SessionOptions
+  /** Replaced when the lists show what a server without declared capabilities offers. */
+  handshake: Handshake
+  readonly tools: ToolCache
+  /** The server supports tasks for `tools/call`. */
+  readonly makesTasks: boolean
+  /** The fields about the server for the log of a call. */
+  readonly described: { serverEra: string; serverRevision: string; serverTransport: string }
+  /** A client has done what nobody undoes: it has created a task, or has sent what the specification does not define. */
+  hasTraces = false
+  /** Whether the server can send messages that belong to no call; undefined until that is known. */
+  receives: boolean | undefined
+  /** Passes changes on to subscriptions. */
+  readonly changeFeed: ChangeFeed
+  /** Requests of the server to the client. */
+  readonly serverRequests: ServerRequests
+  /** URL elicitations that the server has reported as complete. */
+  readonly completedElicitations = new CompletedElicitations(() => this.alive)
+  readonly #peer: Peer
+  /** The reservation for the server's capabilities. */
+  readonly #reservation: Reservation
+  /** `notifications/initialized` has been delivered. */
+  #isOpen = false
+  #over = false
+  #listening: Promise<void> | undefined
+  readonly #check: SessionCheck
+  /** The server no longer knows the session. */
+  #isForgotten = false
+  #closing = false
+  #level: LogLevel | undefined
+  #levelSet: Promise<unknown> = Promise.resolve()
+
+  private constructor(peer: Peer, handshake: Handshake, options: SessionOptions) {
+    super()
+    const { identity, memory, roots, questionHistory, onChange } = options
+    this.#peer = peer
+    this.options = options
+    if (identity.several) peer.activeCallers = new ActiveCallers()
+    this.changeFeed = new ChangeFeed({
+      send: (method, uri) => this.#sendSubscription(method, uri),
+      onChange,
+    })
+    this.serverRequests = new ServerRequests(peer, {
+      capabilities: identity.capabilities,
+      blames: !identity.single,
+      roots,
+      who: identity.who,
+      questionHistory,
+      revision: handshake.revision,
+      client: identity.client,
+    })
+    this.handshake = handshake
+    this.#check = new SessionCheck(
+      peer,
+      (method, timeout) => peer.call(method, undefined, timeout),
+      (method) => offers(this.handshake, method),
+    )
+    this.#reservation = memory.reserve(identity.who, SMALL)
+    this.#reservation.resize(weightOf(handshake.capabilities.source))
+    const { transport: serverTransport } = peer.channel
+    this.described = { serverEra: 'legacy', serverRevision: handshake.revision, serverTransport }
+    this.makesTasks = offersTasks(handshake.capabilities)
+    this.tools = new ToolCache((cursor) => this.#list('tools/list', cursor), memory.reserve(identity.who, SMALL))
+    peer.owner = this
+  }
+
+  /**
+   * Opens a session: performs the handshake. Rejects with a ChannelError or a Fault; the caller then closes the
+   * channel.
+   */
+  static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
+    const { credential, account } = options.identity
+    peer.account = account
+    const own = credential ?? {}
+    peer.headers = own
+    const handshake = await shakeHands(peer, options.identity, options.timeout, options.start)
+    // Revisions that do not define this header ignore it, so all servers get it.
+    peer.headers = { ...own, 'mcp-protocol-version': handshake.revision }
+    const session = new LegacySession(peer, handshake, options)
+    try {
+      await peer.notify('notifications/initialized', undefined)
+    } catch (error) {
+      session.#settle()
+      throw error
+    }
+    session.#opened()
+    if (declaresNoList(handshake.capabilities)) await session.#askForLists()
+    return session
+  }
+
+  #opened(): void {
+    const { channel, headers, account } = this.#peer
+    this.#isOpen = true
+    this.options.onState?.('opened')
+    this.receives = channel.listen ? undefined : true
+    this.#listening = channel.listen?.(headers, account).then((receives) => {
+      this.receives = receives
+    })
+  }
+
+  /** Begins a reservation for messages that wait for a principal. */
+  reserve(principal: string): Reservation {
+    return this.#peer.reserve(principal)
+  }
+
+  get transport(): Channel['transport'] {
+    return this.#peer.channel.transport
+  }
+
+  /** Whether calls can still be sent. */
+  get alive(): boolean {
+    return this.#peer.end === undefined && this.#peer.channel.alive && !this.#isForgotten
+  }
+
+  /** Begins a call. Requests of the server about `task` belong to it, on any stream. */
+  beginCall(call: Call, task?: string): Exchange {
+    const exchange = this.#peer.beginExchange(call.principal, call)
+    exchange.task = task
+    // The newest account is also used for the session's own messages.
+    const { accounts } = this.options
+    if (accounts) this.#peer.account = exchange.account = accounts.for(call)
+    if (this.serverRequests.held.questions.size > 0 && methodTraits(call.method).asks)
+      this.serverRequests.giveHeld(exchange)
+    return exchange
+  }
+
+  notify(method: string, params: Sent): Promise<void> {
+    return this.#peer.notify(method, params)
+  }
+
+  /** Sends a request of the bridge itself. Rejects with a ChannelError, or with SessionLost. */
+  async request(method: string, params: Sent, timeout = REQUEST_TIMEOUT): Promise<Response> {
+    let answer: Response | ChannelError
+    try {
+      answer = await this.#peer.call(method, params, timeout)
+    } catch (error) {
+      if (!(error instanceof ChannelError)) throw error
+      answer = error
+    }
+    const loss = await this.lossBehind(answer, method)
+    if (answer instanceof ChannelError) throw loss ? new SessionLost(loss, { cause: answer }) : answer
+    if (loss) {
+      const delivered = loss === 'unacted' ? 'no' : 'maybe'
+      throw new SessionLost(loss, { cause: new ChannelError('The server has lost the session', { delivered }) })
+    }
+    this.#peer.hasServed = true
+    return answer
+  }
+
+  /** Whether the server has lost the session, judged by its answer to a request. See `SessionCheck`. */
+  lossBehind(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {
+    return this.#check.lossBehind(failure, method)
+  }
+
+  /** Waits up to a second until `receives` is known. */
+  async settled(): Promise<void> {
+    if (this.#listening) await within(this.#listening, LISTEN_WAIT)
+  }
+
+  /**
+   * Makes the server log at `level` or a lower one. While the session is in use, the level is only lowered; callers do not
+   * get messages below their own level.
+   */
+  async logAt(level: LogLevel): Promise<void> {
+    if (!offers(this.handshake, 'logging/setLevel')) return
+    const idle = this.#peer.size === 0 && performance.now() - this.lastUsed >= LEVEL_IDLE
+    if (idle || !isWantedLevel(level, this.#level)) {
+      this.#level = level
+      this.#levelSet = this.#peer.call('logging/setLevel', `{"level":"${level}"}`, SET_LEVEL_TIMEOUT).catch(() => {})
+    }
+    await this.#levelSet
+  }
+
+  get canBeTakenOver(): boolean {
+    return !this.serverRequests.knowsRoots && !this.hasTraces
+  }
+
+  async takeOver(): Promise<boolean> {
+    this.serverRequests.refuseHeld()
+    const hadLevel = this.#level !== undefined
+    this.#level = undefined
+    return this.alive && (!hadLevel || (await resetsLevel(this.#peer))) && (await answersIn(this.#peer))
+  }
+
+  /** Notes that the server no longer knows the session. */
+  forgotten(): void {
+    this.#isForgotten = true
+    this.changeFeed.lose()
+    this.#tellEnd('lost')
+  }
+
+  async close(hurry = false): Promise<void> {
+    this.#closing = true
+    this.#tellEnd('ended')
+    this.changeFeed.lose()
+    await this.#peer.channel.close(hurry)
+  }
+
+  callOf(message: Request | Notification): number | undefined {
+    if (message.kind === 'request') return this.serverRequests.callOf(message)
+    return message.method === LOG ? logReader(this.#peer, message.params)?.number : undefined
+  }
+
+  asked(request: Request, exchange: Exchange | undefined): void {
+    this.serverRequests.asked(request, exchange)
+  }
+
+  /** On the stream of a call, a server may also cancel its requests or report changes of the whole session. */
+  ofSession(method: string): boolean {
+    return method !== LOG
+  }
+
+  notified(method: string, params: Params): void {
+    if (method === 'notifications/tools/list_changed') this.tools.forget()
+    if (method === 'notifications/cancelled') return this.serverRequests.withdraw(params)
+    if (method === 'notifications/elicitation/complete') return this.completedElicitations.completed(params)
+    this.changeFeed.notified(method, params)
+    if (method === LOG) giveLog(this.#peer, params, this.options.log)
+  }
+
+  streamLost(): void {
+    if (!this.#isOpen) return
+    this.receives = false
+    this.changeFeed.lose()
+    // A restarted server refuses the stream, and has lost the session too.
+    this.#check
+      .isLost()
+      .then((isLost) => isLost && this.forgotten())
+      .catch(() => {})
+  }
+
+  missed(): void {
+    this.changeFeed.missed()
+  }
+
+  ended(error: ChannelError): void {
+    this.changeFeed.lose()
+    if (!this.#isOpen || this.#closing) return
+    this.#tellEnd('lost')
+    this.options.onEnd?.(error, this.#peer.hasServed)
+  }
+
+  #tellEnd(what: 'ended' | 'lost'): void {
+    if (!this.#over) this.options.onState?.(what)
+    this.#over = true
+    this.#settle()
+  }
+
+  /** Ends all reservations. */
+  #settle(): void {
+    this.tools.close()
+    this.serverRequests.close()
+    this.#reservation.end()
+  }
+
+  /** Milliseconds to wait after an answer for log messages that were sent before it. */
+  get trailing(): number {
+    return this.#peer.channel.shared ? 0 : TRAILING
+  }
+
+  async #sendSubscription(method: string, uri: string): Promise<void> {
+    try {
+      resultOf(await this.request(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
+    } catch (error) {
+      if (error instanceof SessionLost) this.forgotten()
+      throw error
+    }
+  }
+
+  /** Asks a server that declares no lists for them, and adds the capabilities that its answers show, early or late. */
+  async #askForLists(): Promise<void> {
+    const { all } = await askForLists(
+      (method) => this.#list(method),
+      (capability) => {
+        const { capabilities, ...others } = this.handshake
+        this.handshake = { ...others, capabilities: edit(capabilities, { [capability]: '{}' }) }
+      },
+    )
+    await within(all, OTHER_LISTS)
+  }
+
+  /** A page of a list, for the bridge itself. */
+  async #list(method: string, cursor?: Json): Promise<Payload> {
+    const params = cursor === undefined ? undefined : `{"cursor":${cursor}}`
+    return resultOf(await this.#peer.call(method, params, LIST_TIMEOUT), method)
+  }
+}

@@ -1,0 +1,682 @@
+/**
+ * The server's side of a tunnel: a legacy client's own session with a legacy server. Only ids and progress tokens of
+ * messages are changed.
+ */
+
+import { Fault } from '../../base/fault/fault.js'
+import type { Reservation } from '../../base/limits/memory.js'
+import type { Log } from '../../base/log/events.js'
+import {
+  type Id,
+  idKey,
+  type Notification,
+  notification,
+  type Params,
+  parseMessage,
+  type Request,
+  type Response,
+  request as requestMessage,
+  response as responseMessage,
+  result as resultMessage,
+  type Sent,
+} from '../../base/rpc/message.js'
+import { detach, join, lengthOf, sourceOf, type Wire, wireOf } from '../../base/rpc/source.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, raw, write } from '../../base/rpc/splice.js'
+import { edited, type PassedEvent, type PassedStream } from '../../base/rpc/sse.js'
+import type { Signal } from '../../base/time/hang-up.js'
+import { within } from '../../base/time/time.js'
+import { isShorter } from '../../mcp/protocol/absent.js'
+import type { ReceivedOneWay, SentBatch } from '../../mcp/protocol/call.js'
+import { cancelledId } from '../../mcp/protocol/cancelled.js'
+import type { MessageOrigin } from '../../mcp/protocol/encoded.js'
+import type { LegacyRevision } from '../../mcp/protocol/eras.js'
+import { negotiated } from '../../mcp/protocol/legacy-server.js'
+import { CALL_TOOL, methodTraits } from '../../mcp/protocol/methods.js'
+import { declaredBy } from '../../mcp/protocol/offered.js'
+import { concernsTasks } from '../../mcp/protocol/owned-tasks.js'
+import { revisedResponse } from '../../mcp/protocol/revise.js'
+import { offersTasks } from '../../mcp/protocol/tasks.js'
+import type {
+  AboutAsked,
+  AboutMessage,
+  AnsweredInitialize,
+  DeliveryKind,
+  LeftTunnel,
+  ReceivedBatch,
+  SayTunnelled,
+  StreamOpening,
+  Tunnel,
+  TunnelListener,
+} from '../../mcp/protocol/upstream.js'
+import type { Arrival, Exchange } from '../exchange.js'
+import { answerOf, callFault, credentialOf, hasAnswer, worthRepeating } from '../failure.js'
+import { nameIn } from '../lane.js'
+import { LOG } from '../log-reader.js'
+import type { ServerOptions } from '../options.js'
+import type { Owner } from '../owner.js'
+import type { NoticeOptions, Peer } from '../peer.js'
+import type { Revision } from '../revision.js'
+import { SessionCheck } from '../session-check.js'
+import type { Loss } from '../session-loss.js'
+import type { TaskOwners } from '../task-owners.js'
+import { ChannelError } from '../transport/channel.js'
+import { ClientTraces } from './client-traces.js'
+import { answeredWith, resultIn, sendOpening } from './handshake.js'
+import { OrderedDelivery } from './ordered-delivery.js'
+import { OutgoingBatch } from './outgoing-batch.js'
+
+export interface TunnelOptions {
+  principal: string
+  /** The number, for the inspector, of the call that `initialize` belongs to. */
+  call?: number | undefined
+  /** Milliseconds for the answer to `initialize`. */
+  timeout: number
+  /** Milliseconds that a program may take to start. */
+  start: number | undefined
+  log: Pick<Log, 'debug'>
+  /** Called when the session has ended. `lost`: neither the client nor the bridge ended it. */
+  onEnd: (error: ChannelError | undefined, lost: boolean) => void
+  /** Called when the channel is closed. */
+  onClosed: () => void
+  /** As of `ServerOptions`. */
+  reached?: ServerOptions['reached']
+  /** Keeps the session of a client that has gone for another one. Returns false if it has to be closed. */
+  keep: (left: LeftSession) => boolean
+  /** Whose tasks are whose, and which answers are revised. */
+  tasks: TaskOwners
+  revision: Revision
+  /**
+   * The client speaks Streamable HTTP: it opens another session when it gets 404 for a lost one. Before a server over HTTP, requests
+   * and progress tokens keep its ids, because each answer has a stream of its own.
+   */
+  fromHttp?: boolean | undefined
+  /** Headers of the client's `initialize` that go on with it over HTTP. */
+  forwarded?: Readonly<Record<string, string>> | undefined
+  /** Encodes the server's own requests and notifications for the client; unchanged by default. */
+  write?: ((message: Request | Notification) => Wire) | undefined
+}
+
+/** A session of a client that has gone: its channel, the answer to its `initialize`, and what the client has set. */
+export interface LeftSession {
+  peer: Peer
+  answer: Response
+  traces: ClientTraces
+}
+
+/** Milliseconds to wait for the stream of the server's own messages to open. */
+const LISTEN_WAIT = 1_000
+/** Milliseconds for the answer to a request of the bridge itself. */
+const OWN_WITHIN = 5_000
+/** An id for the answer to `initialize` that another replica has got. */
+const GONE_ON = '0' as Id
+/** The maximum number of messages of the server that wait for a listener. */
+const MAX_WAITING_MESSAGES = 100
+
+export class DirectTunnel implements Tunnel, Owner {
+  readonly ping = { method: 'ping', params: undefined }
+  readonly revision: LegacyRevision | undefined
+  readonly #peer: Peer
+  readonly #options: TunnelOptions
+  /** The server's answer to `initialize`. */
+  readonly answer: Response
+  readonly #waiting: { text: Wire; about: AboutMessage }[] = []
+  /** The reservation for waiting messages. Small amounts are free. */
+  readonly #reservation: Reservation
+  /** Keeps the order of the server's messages, if all of them arrive on one stream. */
+  readonly #delivery: OrderedDelivery<Exchange> | undefined
+  #listener: TunnelListener | undefined
+  readonly #check: SessionCheck
+  readonly #traces = new ClientTraces()
+  /** Another client has begun the session: the server has got `notifications/initialized`. */
+  readonly #hasBegun: boolean
+  /** Any call may create a task, which nobody undoes. */
+  readonly #makesTasks: boolean
+  /** The client has sent `notifications/initialized`. Before that, a server may refuse requests. */
+  #isInitialized = false
+  /** Settles when `notifications/initialized` has been delivered; undefined before it is sent and after its delivery. */
+  begun: Promise<void> | undefined
+  /** The session has ended. Answers to open requests may still arrive until the channel is closed. */
+  over = false
+  #closed = false
+  closed: Promise<number | undefined> | undefined
+
+  private constructor(peer: Peer, options: TunnelOptions, answer: Response, hasBegun = false) {
+    this.#peer = peer
+    this.#options = options
+    this.#hasBegun = hasBegun
+    this.#makesTasks = offersTasks(declaredBy(resultIn(answer) ?? EMPTY))
+    this.#reservation = peer.reserve(options.principal)
+    this.answer = answer
+    this.revision = negotiated(answer)
+    if (peer.channel.shared) this.#delivery = new OrderedDelivery<Exchange>(peer.reserve(options.principal))
+    this.#check = new SessionCheck(
+      peer,
+      (method, timeout) => peer.call(method, undefined, timeout),
+      (method) => offersIn(answer, method),
+    )
+    peer.owner = this
+    if (this.revision !== undefined) peer.headers = { ...peer.headers, 'mcp-protocol-version': this.revision }
+  }
+
+  /** Sends the client's `initialize` to the server. Rejects with a ChannelError; the caller then closes the channel. */
+  static async open(peer: Peer, opening: Request, options: TunnelOptions): Promise<DirectTunnel> {
+    const params = typeof opening.params === 'string' ? undefined : opening.params
+    const { timeout, call, start } = options
+    peer.ofClient = options.fromHttp === true && peer.channel.transport === 'http'
+    const { id } = opening
+    const forwarded = peer.ofClient ? options.forwarded : undefined
+    const text = peer.ofClient ? unchangedIn(opening) : undefined
+    const opened = sendOpening(params, (sent) => {
+      const unchanged = sent === params ? text : undefined
+      return peer.call('initialize', sent, timeout, { call, start, id, unchanged, forwarded })
+    })
+    // A client over HTTP gets the server's own refusal.
+    const answer = await (peer.ofClient ? opened.catch((error: unknown) => answerOf(error)) : opened)
+    return new DirectTunnel(peer, options, answer)
+  }
+
+  /** Goes on with a session over HTTP that another replica has left. */
+  static resume(peer: Peer, { revision, offered, ready }: LeftTunnel, options: TunnelOptions): DirectTunnel {
+    peer.ofClient = true
+    const result = `{"protocolVersion":"${revision}","capabilities":${offered}}`
+    const answer = parseMessage(sourceOf(resultMessage(GONE_ON, result))) as Response
+    const tunnel = new DirectTunnel(peer, options, answer)
+    tunnel.#isInitialized = ready
+    if (ready) tunnel.#beginAfter(Promise.resolve())
+    return tunnel
+  }
+
+  /** Gives the session of a client that has gone to the next one. */
+  static takeOver({ peer, answer }: LeftSession, options: TunnelOptions): DirectTunnel {
+    return new DirectTunnel(peer, options, answer, true)
+  }
+
+  get keepsIds(): boolean {
+    return this.#peer.ofClient
+  }
+
+  get left(): LeftTunnel | undefined {
+    const { revision, keepsIds } = this
+    const { session } = this.#peer.channel
+    if (!session || !keepsIds || revision === undefined || this.over) return undefined
+    const { payload } = this.answer.outcome
+    const capabilities = (payload && objectIn(payload, 'capabilities')) ?? EMPTY
+    return { ...session, revision, offered: detach(write(capabilities)), ready: this.#isInitialized }
+  }
+
+  leave(): void {
+    this.#peer.channel.leave?.()
+  }
+
+  opened(id: Id): AnsweredInitialize {
+    const { answer, keepsIds } = this
+    const { http, outcome } = answer
+    const answered = { ...answeredWith(answer, id), http }
+    return keepsIds && isOf(answer, id) ? { ...answered, text: wireOf(outcome.source) } : answered
+  }
+
+  /**
+   * When a request of the client last began or ended, by `performance.now()`. Undefined while one is open, or while a
+   * client is connected.
+   */
+  get idleSince(): number | undefined {
+    const idle = this.#peer.size === 0 && this.#listener?.isIdle() === true
+    return idle ? this.#peer.lastUsed : undefined
+  }
+
+  /** Ends the session, as if the server had. `error`: how its channel has ended. */
+  end(error?: ChannelError): void {
+    this.#lose(error, error !== undefined)
+    this.#close()
+  }
+
+  async ask(request: Request, signal: Signal, say: SayTunnelled, about: AboutAsked = {}): Promise<void> {
+    const { principal, tasks, revision } = this.#options
+    const { method, params } = request
+    if (this.over) throw this.#goneWith(undefined)
+    if (typeof params !== 'string' && tasks.tellsApart(principal) && concernsTasks(request))
+      await tasks.asked(principal, method, params)
+    if (method !== CALL_TOOL || this.#makesTasks) this.#traces.requested(request)
+    const revise = revision.of(principal, request)
+    this.#peer.lastUsed = performance.now()
+    const exchange = this.#peer.beginExchange(this.#options.principal)
+    exchange.number = about.call
+    exchange.name = nameIn(request.params)
+    exchange.client = this
+    if (typeof request.params === 'string') exchange.origin = request.source
+    this.#delivery?.enter(exchange)
+    const { ofClient } = this.#peer
+    if (ofClient) {
+      exchange.wireId = about.ofBridge ? exchange.idOfBridge : request.id
+      exchange.unchanged = unchangedIn(request)
+      exchange.forwarded = about.forwarded
+      if (about.batch instanceof OutgoingBatch) exchange.within = about.batch
+      exchange.passesUnread = revise === undefined
+      exchange.passesEvents = about.leaves !== undefined
+    }
+    const token = ofClient ? undefined : tokenOf(request.params)
+    const hangUp = () => {
+      exchange.endExchange(typeof signal.reason === 'string' ? signal.reason : undefined)
+    }
+    signal.addEventListener('abort', hangUp, { once: true })
+    const { leaves } = about
+    let mayBeResumed = false
+    const leave = () => {
+      if (mayBeResumed) return this.#peer.channel.abandon(exchange.id)
+      exchange.cancellation ??= Promise.resolve()
+      exchange.endExchange()
+    }
+    leaves?.addEventListener('abort', leave, { once: true })
+    let isFirst = true
+    try {
+      if (this.begun) await this.begun
+      signal.throwIfAborted()
+      leaves?.throwIfAborted()
+      exchange.sendCall(
+        request.method,
+        withToken(request.params, token === undefined ? undefined : String(exchange.id)),
+        exchange.forwarded && credentialOf(about),
+      )
+      about.batch?.decided(request.id)
+      for (;;) {
+        const arrival = await (isFirst
+          ? this.#unlessLost(exchange.nextArrival(), request.method)
+          : this.#next(exchange.nextArrival()))
+        if (arrival.kind === 'event') {
+          const { event } = arrival
+          mayBeResumed ||= typeof event === 'number' || event.id !== undefined
+          const held = say({ text: '', event })
+          if (held) await held
+          continue
+        }
+        isFirst = false
+        const turn = this.#delivery?.wait(exchange)
+        if (turn) await turn
+        if (arrival.kind === 'question') continue
+        if (arrival.kind === 'response') {
+          const { dropped } = exchange
+          this.#options.reached?.(undefined)
+          if ('unread' in arrival)
+            return await say({ text: arrival.unread.pieces, answer: arrival, dropped, origin: 'rebuilt' })
+          const answer = revise ? await revisedResponse(arrival, revise) : arrival
+          const { source, payload } = answer.outcome
+          const isSame = ofClient && answer === arrival && isOf(answer, request.id)
+          const text = isSame ? wireOf(source) : responseMessage(request.id, answer)
+          if (answer.http && !isSame) answer.http = { ...answer.http, event: edited(answer.http.event) }
+          // Awaited here, because messages that arrived after the answer are sent when this function ends.
+          return await say({ text, answer, dropped, origin: payload?.edits ? payload : source })
+        }
+        const progress = arrival.method === 'notifications/progress' && token !== undefined
+        const received = typeof arrival.params === 'string' ? undefined : arrival.params
+        const params = progress && received ? edit(received, { progressToken: token }) : received
+        const { method, source, event } = arrival
+        mayBeResumed ||= event?.id !== undefined
+        const text = ofClient && source ? wireOf(source) : notification(method, params)
+        const told = arrival.isRequest ? undefined : { method, params: params ?? EMPTY }
+        const held = say({ text, origin: params ?? source, event, ...(told && { notification: told }) })
+        if (held) await held
+        this.#delivery?.done(exchange)
+      }
+    } catch (error) {
+      // The server may have closed a kept-alive connection.
+      const mayRepeat = ofClient && isFirst && !this.over && !signal.aborted && !about.again && !about.batch
+      if (!mayRepeat || worthRepeating(error, methodTraits(method).idempotent === true) !== 0) {
+        const fault = callFault(error)
+        // Another address of the server is of more use.
+        if (this.#options.reached?.(fault) === false) this.end()
+        throw fault
+      }
+      exchange.endExchange()
+      return await this.ask(request, signal, say, { ...about, again: true })
+    } finally {
+      signal.removeEventListener('abort', hangUp)
+      leaves?.removeEventListener('abort', leave)
+      exchange.endExchange()
+      if (this.over) this.#closeUnused()
+    }
+  }
+
+  /** Sends a request of the bridge itself. Rejects with a ChannelError or a Fault if no answer comes in time. */
+  request(method: string, params: Json | undefined): Promise<Response> {
+    return this.#unlessLost(this.#peer.call(method, params, OWN_WITHIN), method)
+  }
+
+  callOf({ kind, method }: Request | Notification): number | undefined {
+    return kind === 'request' || method === LOG ? this.#onlyCall : undefined
+  }
+
+  async listen(stream: PassedStream, { lastEventId, signal, ...about }: StreamOpening): Promise<void> {
+    if (this.begun) await this.begun
+    const { channel, account } = this.#peer
+    const { principal } = this.#options
+    const { forwarded } = about
+    const headers = forwarded ? credentialOf(about) : this.#peer.headers
+    try {
+      await channel.pass?.(stream, { headers, forwarded, account, principal, lastEventId, signal })
+    } catch (error) {
+      if (!(error instanceof ChannelError)) throw error
+      const { refusal, protocol } = error
+      if (this.over) throw this.#goneWith(error)
+      if (protocol || refusal?.status === 405)
+        throw new Fault('methodNotAllowed', 'The server has no stream for its own messages', { cause: error })
+      throw callFault(error, true)
+    }
+  }
+
+  asked(request: Request, exchange: Exchange | undefined, event?: PassedEvent): void {
+    const { write = plain } = this.#options
+    this.#traces.asked(request)
+    const isOfCall = this.#peer.ofClient && exchange?.client === this && !exchange.answered
+    if (isOfCall && request.source) {
+      const { method, params, source } = request
+      if (exchange.arrive({ kind: 'notification', method, params, source, isRequest: true, event })) return
+      exchange.dropped--
+    }
+    const call = exchange?.number ?? this.#onlyCall
+    this.#deliver(write(request), { call, origin: originOf(request), kind: 'question', key: idKey(request.id), event })
+  }
+
+  notified(method: string, params: Params, event?: PassedEvent): void {
+    const { write = plain } = this.#options
+    const call = method === LOG ? this.#onlyCall : undefined
+    const about = { call, origin: originOf({ params }), event, ...withdrawal(method, params) }
+    if (about.key !== undefined) this.#traces.settled(about.key)
+    this.#deliver(write({ kind: 'notification', method, params }), about)
+  }
+
+  passed(event: PassedEvent, message?: Response | 'invalid'): void {
+    const isUnknown = message !== undefined
+    const { principal, revision } = this.#options
+    const revise = revision.of(principal, undefined)
+    if (typeof message !== 'object' || !revise) return this.#deliver('', { event, isUnknown })
+    revisedResponse(message, revise)
+      .then((revised) => {
+        const { id = 'null' as Id } = revised
+        if (revised === message) this.#deliver('', { event, isUnknown })
+        else this.#deliver(responseMessage(id, revised), { event: edited(event), isUnknown })
+      })
+      .catch(() => {})
+  }
+
+  arrived(exchange: Exchange): void {
+    this.#delivery?.add(exchange)
+  }
+
+  released(exchange: Exchange): void {
+    this.#delivery?.leave(exchange)
+  }
+
+  /** A restarted server refuses the stream, and has lost the session too. */
+  streamLost(): void {
+    this.#check
+      .isLost()
+      .then((isLost) => isLost && this.#forget())
+      .catch(() => {})
+  }
+
+  ended(error: ChannelError): void {
+    this.end(error)
+  }
+
+  notify(method: string, params: Sent, received?: ReceivedOneWay): Promise<void> | undefined {
+    this.#traces.notified(method)
+    const begins = method === 'notifications/initialized'
+    if (begins) this.#isInitialized = true
+    if (begins && this.#hasBegun) return undefined
+    const heard = this.#peer.ofClient ? received : undefined
+    const sent = this.#peer.notify(method, heard?.bytes ?? params, heard && passedWith(heard))
+    const delivered = this.#heard(sent, method, heard)
+    const cancelled = heard && method === 'notifications/cancelled' && typeof params === 'object' && cancelledId(params)
+    if (cancelled) this.#peer.cancelledBy(cancelled, delivered)
+    const settled = delivered.catch((error: unknown) => {
+      this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered')
+    })
+    // Over HTTP, later messages use other connections and could overtake this one, so they wait for it.
+    if (begins) {
+      this.#beginAfter(within(settled, OWN_WITHIN))
+      // In a batch it goes with them.
+      if (heard?.batch) this.begun = undefined
+    }
+    return heard && delivered
+  }
+
+  /** Later messages wait for the stream for the server's own messages: a call may make the server ask on it. */
+  #beginAfter(settled: Promise<unknown>): void {
+    this.begun = settled
+      .then(() => this.#listen())
+      .catch(() => {})
+      .finally(() => {
+        this.begun = undefined
+      })
+  }
+
+  /** Gives the client what the server says to a message that gets no answer. Rejects with a Fault if the server has not accepted it. */
+  async #heard(sent: Promise<void>, method: string, heard: ReceivedOneWay | undefined): Promise<void> {
+    try {
+      await sent
+    } catch (error) {
+      const loss = error instanceof ChannelError ? await this.#isLost(error, method) : undefined
+      if (error instanceof ChannelError && loss && !this.#saysSo(error)) throw this.#goneWith(error)
+      if (!heard || !(error instanceof ChannelError) || !hasAnswer(error)) throw callFault(error, true)
+      const { outcome, http } = answerOf(error)
+      heard.hear(wireOf(outcome.source), http)
+    }
+  }
+
+  /** Opens the stream for the server's own messages. Without it, a server has no way to send them. */
+  async #listen(): Promise<void> {
+    const { channel, headers, account } = this.#peer
+    if (this.over || !channel.listen) return
+    const tried = new Promise<void>((resolve) => {
+      channel.listen?.(headers, account, resolve).then(() => resolve(), resolve)
+    })
+    await within(tried, LISTEN_WAIT)
+  }
+
+  respond(response: Response, received?: ReceivedOneWay): Promise<void> | undefined {
+    const { id, outcome } = response
+    if (id !== undefined) this.#traces.settled(idKey(id))
+    if (received?.bytes && this.#peer.ofClient) {
+      const { kind, source: origin } = outcome
+      const sent = this.#peer.passAnswer(kind, id, received.bytes, { origin, ...passedWith(received) })
+      return this.#heard(sent, kind, received)
+    }
+    if (id !== undefined) this.#peer.answer(outcome.kind, id, join(responseMessage(id, response)), outcome.source)
+    return undefined
+  }
+
+  batchOf(received: ReceivedBatch): SentBatch | undefined {
+    return this.keepsIds ? new OutgoingBatch(this.#peer, received) : undefined
+  }
+
+  attach(listener: TunnelListener): void {
+    this.#listener = listener
+    for (const { text, about } of this.#waiting.splice(0)) listener.message(text, about)
+    this.#reservation.end()
+    if (this.over) listener.ended()
+  }
+
+  close(): void {
+    this.#reservation.end()
+    if (!this.over) {
+      this.over = true
+      this.#delivery?.end()
+      if (this.#isKept()) return
+      this.#options.onEnd(undefined, false)
+    }
+    this.#close()
+  }
+
+  /** Leaves the session to another client, if that can have it. Returns whether it is kept. */
+  #isKept(): boolean {
+    const left = { peer: this.#peer, answer: this.answer, traces: this.#traces }
+    const isWhole = this.#isInitialized && left.traces.canUndo && left.peer.channel.alive
+    this.#closed = isWhole && this.#options.keep(left)
+    return this.#closed
+  }
+
+  async #next<T extends Arrival>(arriving: Promise<T>): Promise<T | Response> {
+    try {
+      return await arriving
+    } catch (error) {
+      return answerOf(error)
+    }
+  }
+
+  /**
+   * The first message for a request of this method. Rejects with a Fault if the server has lost the session and the
+   * request may be repeated. If it may not, the server's refusal is the answer.
+   */
+  async #unlessLost<T extends Arrival>(first: Promise<T>, method: string): Promise<T | Response> {
+    let arrival: T | Response
+    try {
+      arrival = await first
+      if (arrival.kind !== 'response') return arrival
+    } catch (error) {
+      if (error instanceof ChannelError) await this.#throwIfLost(error, method)
+      return answerOf(error)
+    }
+    const isError = !('unread' in arrival) && arrival.outcome.kind === 'error'
+    if (isError && this.#isInitialized) await this.#throwIfLost(arrival, method)
+    this.#peer.hasServed = true
+    return arrival
+  }
+
+  async #throwIfLost(failure: ChannelError | Response, method: string): Promise<void> {
+    const loss = await this.#isLost(failure, method)
+    const mayRepeat = loss === 'unacted' || methodTraits(method).idempotent === true
+    const cause = failure instanceof ChannelError ? failure : undefined
+    if (loss && mayRepeat && !this.#saysSo(cause)) throw this.#goneWith(cause)
+  }
+
+  /** The client learns from the server's own answer that the session is lost. */
+  #saysSo(failure: ChannelError | undefined): boolean {
+    return this.#peer.ofClient && failure?.refusal?.status === 404 && hasAnswer(failure)
+  }
+
+  #goneWith(cause: ChannelError | undefined): Fault {
+    const fault = this.#options.fromHttp ? 'sessionNotFound' : 'upstreamUnavailable'
+    return new Fault(fault, 'The server has ended the session: connect again', { cause })
+  }
+
+  async #isLost(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {
+    const loss = await this.#check.lossBehind(failure, method)
+    if (loss) this.#forget()
+    return loss
+  }
+
+  /**
+   * Notes that the server no longer knows the session. Open calls may still be answered, or fail by themselves.
+   */
+  #forget(): void {
+    this.#lose(undefined, true)
+    this.#closeUnused()
+  }
+
+  /** The number, for the inspector, of the only open call; undefined if there are several. */
+  get #onlyCall(): number | undefined {
+    const { open } = this.#peer
+    const call = open.next().value?.number
+    return open.next().done ? call : undefined
+  }
+
+  #deliver(text: Wire, about: AboutMessage): void {
+    if (this.#delivery) this.#delivery.pass(() => this.#send(text, about), lengthOf(text))
+    else this.#send(text, about)
+  }
+
+  #send(text: Wire, about: AboutMessage): void {
+    if (this.#listener) this.#listener.message(text, about)
+    else if (this.#waiting.length < MAX_WAITING_MESSAGES && this.#holds(text)) this.#waiting.push({ text, about })
+  }
+
+  #holds(text: Wire): boolean {
+    return (
+      this.#reservation.resize(this.#waiting.reduce((sum, waiting) => sum + lengthOf(waiting.text), lengthOf(text))) ===
+      undefined
+    )
+  }
+
+  #lose(error: ChannelError | undefined, lost: boolean): void {
+    if (this.over) return
+    this.over = true
+    if (!this.#listener) this.#waiting.length = 0
+    this.#reservation.end()
+    this.#options.onEnd(error, lost)
+    this.#delivery?.end()
+    this.#listener?.ended()
+  }
+
+  /**
+   * Closes the channel if no answers can arrive on it: no request is open, or all answers share a stream that is lost.
+   */
+  #closeUnused(): void {
+    const { channel, size } = this.#peer
+    if (channel.shared || size === 0) this.#close()
+  }
+
+  #close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.closed = this.#peer.channel.close().then((status) => {
+      this.#options.onClosed()
+      return typeof status === 'number' ? status : undefined
+    })
+  }
+}
+
+/** Whether an answer over HTTP passes as it is: it has the client's own id, or refuses by its status. */
+function isOf({ id, http }: Response, asked: Id): boolean {
+  return id === asked || (http !== undefined && http.status >= 300)
+}
+
+/** With what a client's own message is sent that gets no answer. */
+function passedWith(received: ReceivedOneWay): NoticeOptions {
+  const { forwarded, batch } = received
+  const within = batch instanceof OutgoingBatch ? batch : undefined
+  return { heard: received, forwarded, within, ...(forwarded && { headers: credentialOf(received) }) }
+}
+
+/** Whether a server offers a method, by its answer to `initialize`. */
+function offersIn({ outcome: { payload: result } }: Response, method: string): boolean {
+  const { capability } = methodTraits(method)
+  return result !== undefined && (capability === undefined || objectIn(declaredBy(result), capability) !== undefined)
+}
+
+/** Which question of the server a notification withdraws. */
+function withdrawal(method: string, params: Params): DeliveryKind {
+  const id = method === 'notifications/cancelled' ? cancelledId(params) : undefined
+  return id === undefined ? {} : { kind: 'withdrawal', key: idKey(id) }
+}
+
+function plain(message: Request | Notification): Wire {
+  const { method, params } = message
+  const text = textOf(params)
+  return message.kind === 'request' ? requestMessage(message.id, method, text) : notification(method, text)
+}
+
+/** The text of a client's request as it came; undefined if it has been edited, or if servers may read it in another way. */
+function unchangedIn(request: Request): string | undefined {
+  const { source, hasLookalikes } = request
+  return !source || hasLookalikes || isShorter(request) ? undefined : join(wireOf(source))
+}
+
+/** The origin of a message that is forwarded without edits, for the inspector. */
+function originOf({ params, source }: Pick<Request, 'params' | 'source'>): MessageOrigin | undefined {
+  return typeof params === 'string' ? (source ?? EMPTY) : params
+}
+
+function textOf(params: Params): Json | undefined {
+  return typeof params === 'string' ? undefined : write(params)
+}
+
+function tokenOf(params: Params): Json | undefined {
+  const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
+  return meta && raw(meta, 'progressToken')
+}
+
+function withToken(params: Params, progressToken: Json | undefined): Payload | undefined {
+  if (typeof params === 'string') return undefined
+  const meta = progressToken === undefined ? undefined : objectIn(params, '_meta')
+  return meta ? edit(params, { _meta: edit(meta, { progressToken }) }) : params
+}

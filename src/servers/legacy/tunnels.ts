@@ -1,0 +1,320 @@
+/**
+ * Opens tunnels, the sessions of single legacy clients with a legacy server. Ends idle ones if others need the room, and
+ * gives those of clients that have gone to the next equal client of the same principal.
+ */
+
+import { Fault, isAboutOthers } from '../../base/fault/fault.js'
+import type { Occupant } from '../../base/limits/occupancy.js'
+import { canonical } from '../../base/rpc/canonical.js'
+import { jsonOf, type Request } from '../../base/rpc/message.js'
+import { edit } from '../../base/rpc/splice.js'
+import type { Account } from '../../mcp/protocol/account.js'
+import type { Sender } from '../../mcp/protocol/call.js'
+import type { LeftTunnel } from '../../mcp/protocol/upstream.js'
+import type { Verdict } from '../era/verdict.js'
+import { credentialOf, openingFault } from '../failure.js'
+import type { Access } from '../half.js'
+import type { ServerOptions } from '../options.js'
+import { Peer } from '../peer.js'
+import { ChannelError } from '../transport/channel.js'
+import { answersIn } from './client-traces.js'
+import { keepAlive } from './keep-alive.js'
+import { DirectTunnel, type LeftSession, type TunnelOptions } from './tunnel.js'
+
+/** How a tunnel is opened. */
+export type TunnelOpening = Pick<TunnelOptions, 'call' | 'write' | 'fromHttp' | 'forwarded'>
+
+/** A session of a tunnel, open or being opened. */
+interface TunnelOccupant extends Occupant {
+  /** What equal clients of one principal have in common; undefined if that is too long to be kept. */
+  key: string | undefined
+  account: Account | undefined
+  tunnel: DirectTunnel | undefined
+  spare: Spare | undefined
+  /** Identifies the session for the inspector. */
+  session: string | undefined
+}
+
+/** A session whose client has gone. */
+interface Spare extends LeftSession {
+  /** When that was, by `performance.now()`; undefined as soon as another client is to get it. */
+  since: number | undefined
+  /** Whether what the client has set is undone. */
+  undone: Promise<boolean>
+}
+
+/** Maximum characters of a key. */
+const MAX_OPENING = 8 * 1024
+
+export class Tunnels {
+  readonly #options: ServerOptions
+  readonly #access: Access
+  /** Channels that have not ended. */
+  readonly #peers = new Set<Peer>()
+  /** Sessions whose client has gone, by their keys. */
+  readonly #spares = new Map<string, TunnelOccupant>()
+  #closed = false
+
+  constructor(options: ServerOptions, access: Access) {
+    this.#options = options
+    this.#access = access
+  }
+
+  /**
+   * Sends a client's `initialize` to the server, on a channel of its own, or gives the client the session of an equal one
+   * that has gone. Resolves to undefined if the server turns out not to support sessions. Rejects with a Fault.
+   */
+  async connect(
+    verdict: Verdict,
+    opening: Request,
+    sender: Sender,
+    options: TunnelOpening,
+  ): Promise<DirectTunnel | undefined> {
+    const { capacity } = this.#access
+    const { occupancy } = capacity
+    if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
+    // Another client would use the same ids again.
+    const isLeft = !options.fromHttp || verdict.transport.kind !== 'http'
+    const key = isLeft ? keyOf(opening, sender) : undefined
+    const account = this.#options.accounts?.for(sender)
+    if (key !== undefined && this.#spares.has(key)) {
+      const taken = await this.#takeOver(key, account, options)
+      if (taken) return taken
+    }
+    const occupant = this.#occupantOf(sender.principal, account, key)
+    occupancy.enter(occupant)
+    try {
+      const tunnel = await this.#connect(verdict, opening, sender, occupant, options)
+      if (!occupant.tunnel) occupancy.leave(occupant)
+      return tunnel
+    } catch (error) {
+      occupancy.leave(occupant)
+      throw error
+    }
+  }
+
+  /** Goes on with a session over HTTP that another replica has left. Rejects with a Fault. */
+  async resume({ transport }: Verdict, left: LeftTunnel, sender: Sender): Promise<DirectTunnel> {
+    const { occupancy } = this.#access.capacity
+    if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
+    const account = this.#options.accounts?.for(sender)
+    const occupant = this.#occupantOf(sender.principal, account)
+    occupancy.enter(occupant)
+    const channel = await transport.open({ account, session: left })
+    const peer = new Peer(channel, this.#options.log, this.#options.recorder)
+    peer.headers = credentialOf(sender)
+    peer.account = account
+    this.#peers.add(peer)
+    const tunnel = DirectTunnel.resume(peer, left, this.#optionsOf(peer, occupant, { fromHttp: true }))
+    occupant.tunnel = tunnel
+    keepAlive(peer, this.#options.ping)
+    this.#report('opened', occupant)
+    return tunnel
+  }
+
+  #occupantOf(principal: string, account: Account | undefined, key?: string): TunnelOccupant {
+    const { capacity } = this.#access
+    const endSpare = () => this.#endSpare(occupant)
+    const occupant: TunnelOccupant = {
+      principal,
+      key,
+      account,
+      session: this.#options.recorder && crypto.randomUUID(),
+      tunnel: undefined,
+      spare: undefined,
+      get idleSince() {
+        return this.spare ? this.spare.since : this.tunnel?.idleSince
+      },
+      get idleLimit() {
+        return this.spare && capacity.spareLimit
+      },
+      get isSpare() {
+        return this.spare?.since !== undefined
+      },
+      end() {
+        if (this.spare) endSpare()
+        else this.tunnel?.end()
+      },
+    }
+    return occupant
+  }
+
+  async close(hurry: boolean): Promise<void> {
+    this.#closed = true
+    await Promise.all([...this.#peers].map(({ channel }) => channel.close(hurry)))
+  }
+
+  async #connect(
+    verdict: Verdict,
+    opening: Request,
+    sender: Sender,
+    occupant: TunnelOccupant,
+    options: TunnelOpening,
+  ): Promise<DirectTunnel | undefined> {
+    const { detection, capacity } = this.#access
+    const { era } = verdict
+    const turnedModern = () => era === 'legacy' && verdict.era === 'modern'
+    const { account } = occupant
+    await capacity.mayStart(sender.principal)
+    const peer = await detection
+      .channel(verdict.transport, { account, credential: sender.credential })
+      .catch((error: unknown) => {
+        if (turnedModern()) return undefined
+        throw detection.failed(error)
+      })
+    if (!peer) return undefined
+    this.#peers.add(peer)
+    try {
+      const tunnel = await this.#open(peer, opening, sender, occupant, options)
+      if (tunnel.revision !== undefined) {
+        if (verdict.revision === undefined) detection.amend(verdict, { revision: tunnel.revision })
+        detection.opened(peer)
+        keepAlive(peer, this.#options.ping)
+        detection.markAvailable(false)
+        occupant.tunnel = tunnel
+        this.#report('opened', occupant, peer)
+        return tunnel
+      }
+      if (await this.#isModern(verdict, peer, sender)) {
+        this.#peers.delete(peer)
+        detection.amend(verdict, { alsoLegacy: false })
+        detection.release(peer)
+        return undefined
+      }
+      tunnel.close()
+      return tunnel
+    } catch (error) {
+      this.#peers.delete(peer)
+      if (turnedModern()) return undefined
+      if (error instanceof ChannelError && error.late)
+        detection.markFailed(peer, openingFault(error, this.#options.name))
+      await peer.channel.close()
+      if (isAboutOthers(error)) throw error
+      const refused = error instanceof ChannelError && error.refusal !== undefined
+      if (verdict.era === 'legacy' && !(refused && (await this.#isModern(verdict, peer, sender))))
+        throw detection.failed(error)
+      detection.amend(verdict, { alsoLegacy: false })
+      return undefined
+    }
+  }
+
+  /** Whether a server that refused `initialize` is modern. It may have become modern since its detection. */
+  async #isModern(verdict: Verdict, peer: Peer, sender: Sender): Promise<boolean> {
+    const { detection } = this.#access
+    if (verdict.era === 'modern') return true
+    if (verdict.transport.kind !== 'http') return detection.isModernAfterAll(verdict, peer)
+    detection.forget()
+    return (await detection.known(sender)).era === 'modern'
+  }
+
+  #open(
+    peer: Peer,
+    opening: Request,
+    sender: Sender,
+    occupant: TunnelOccupant,
+    options: TunnelOpening,
+  ): Promise<DirectTunnel> {
+    peer.headers = credentialOf(sender)
+    peer.account = occupant.account
+    return DirectTunnel.open(peer, opening, this.#optionsOf(peer, occupant, options))
+  }
+
+  #optionsOf(peer: Peer, occupant: TunnelOccupant, options: TunnelOpening): TunnelOptions {
+    const { timeouts, log, reached } = this.#options
+    const { detection, capacity, tasks, revision } = this.#access
+    const { initialize: timeout, start } = timeouts
+    return {
+      ...{ principal: occupant.principal, timeout, start, log, tasks, revision, reached },
+      onEnd: (error, lost) => {
+        if (occupant.tunnel) this.#report(lost ? 'lost' : 'ended', occupant)
+        capacity.occupancy.leave(occupant)
+        if (error) detection.ended(error, true)
+      },
+      onClosed: () => this.#peers.delete(peer),
+      keep: (left) => this.#keep(left, occupant),
+      ...options,
+    }
+  }
+
+  /** Keeps the session of a client that has gone for the next one. Returns whether it does. */
+  #keep(left: LeftSession, occupant: TunnelOccupant): boolean {
+    const { key } = occupant
+    const { reuse = 0 } = this.#options.timeouts
+    if (key === undefined || reuse === 0 || this.#closed) return false
+    const { peer, traces } = left
+    const end = () => {
+      if (occupant.spare === spare) this.#endSpare(occupant)
+    }
+    peer.owner = {
+      ping: { method: 'ping', params: undefined },
+      asked: (request) => peer.refuse(request),
+      notified: () => {},
+      streamLost: end,
+      ended: end,
+    }
+    const spare: Spare = { ...left, since: performance.now(), undone: traces.undo(peer) }
+    occupant.tunnel = undefined
+    occupant.spare = spare
+    this.#spares.set(key, occupant)
+    spare.undone.then((isUndone) => !isUndone && end()).catch(end)
+    this.#access.capacity.occupancy.endIdleOf(occupant.principal)
+    return true
+  }
+
+  /** Ends a session whose client has gone. */
+  #endSpare(occupant: TunnelOccupant): void {
+    const { spare } = occupant
+    if (!spare) return
+    const { peer } = spare
+    occupant.spare = undefined
+    this.#forgetSpare(occupant)
+    this.#access.capacity.occupancy.leave(occupant)
+    this.#report('ended', occupant)
+    const closed = () => this.#peers.delete(peer)
+    peer.channel.close().then(closed, closed)
+  }
+
+  #forgetSpare(occupant: TunnelOccupant): void {
+    const { key } = occupant
+    if (key !== undefined && this.#spares.get(key) === occupant) this.#spares.delete(key)
+  }
+
+  /** Gives the session of an equal client that has gone to the next one, if there is one that still works. */
+  async #takeOver(
+    key: string,
+    account: Account | undefined,
+    options: TunnelOpening,
+  ): Promise<DirectTunnel | undefined> {
+    const occupant = this.#spares.get(key)
+    const spare = occupant?.spare
+    if (!occupant || !spare || occupant.account !== account) return undefined
+    this.#forgetSpare(occupant)
+    // It is not idle meanwhile, so it does not have to make room.
+    spare.since = undefined
+    const { peer } = spare
+    const works = (await spare.undone) && (await answersIn(peer))
+    if (occupant.spare !== spare) return undefined
+    if (!works) {
+      this.#endSpare(occupant)
+      return undefined
+    }
+    occupant.spare = undefined
+    const tunnel = DirectTunnel.takeOver(spare, this.#optionsOf(peer, occupant, options))
+    occupant.tunnel = tunnel
+    return tunnel
+  }
+
+  /** Reports a new state of a session, for metrics; with the peer of one that opens. */
+  #report(what: 'opened' | 'ended' | 'lost', { session, principal }: TunnelOccupant, peer?: Peer): void {
+    const { observe, name } = this.#options
+    const overSse = peer?.channel.transport === 'sse' ? '' : undefined
+    observe?.({ kind: 'session', server: name, side: 'server', what, session, principal, overSse })
+  }
+}
+
+/** What equal clients of one principal have in common: what they say in `initialize`, and their credential. */
+function keyOf({ params }: Request, { principal, credential = {} }: Sender): string | undefined {
+  const said = typeof params === 'string' ? undefined : jsonOf(edit(params, { _meta: undefined }))
+  if (said === undefined || said.length > MAX_OPENING) return undefined
+  return `${principal} ${JSON.stringify(credential)} ${canonical(said)}`
+}

@@ -1,0 +1,234 @@
+/**
+ * The channels to a modern server: over HTTP one, for a program one for each process. All principals share a process of a
+ * program, but a principal that wants logs gets its own, because log messages on stdio name no call. With `single`, where
+ * all clients of a principal have to share a process, each principal has its own from the beginning.
+ */
+
+import { BoundedSet } from '../../base/limits/bounded.js'
+import type { Occupant } from '../../base/limits/occupancy.js'
+import type { Notification, Params, Request } from '../../base/rpc/message.js'
+import { EMPTY, type Json, value } from '../../base/rpc/splice.js'
+import { printable } from '../../base/texts/printable.js'
+import { ANONYMOUS, type Sender } from '../../mcp/protocol/call.js'
+import { requestHeaders } from '../../mcp/protocol/headers.js'
+import { LISTEN, methodTraits } from '../../mcp/protocol/methods.js'
+import { discoverParams } from '../../mcp/protocol/modern-server.js'
+import type { Exchange } from '../exchange.js'
+import type { Access } from '../half.js'
+import { giveLog, LOG, logReader } from '../log-reader.js'
+import type { ServerLog, ServerOptions } from '../options.js'
+import type { Owner } from '../owner.js'
+import type { Peer } from '../peer.js'
+import { ActiveCallers } from '../possible-callers.js'
+import { ChannelError } from '../transport/channel.js'
+import { connect } from './connect.js'
+
+type Caller = Pick<Sender, 'principal' | 'caller'>
+
+/** Stands for all principals together. No principal has this name. */
+const EVERYBODY = ''
+/** The maximum number of principals remembered as wanting logs. */
+const MAX_SEPARATE = 1_000
+
+export class ModernChannels {
+  readonly #options: ServerOptions
+  readonly #access: Access
+  /** By principal, or for EVERYBODY. */
+  readonly #channels = new Map<string, ModernChannel>()
+  /** Principals that want logs get a process of their own. */
+  readonly #isSeparate: boolean
+  /** Principals that have requested logs. All their later calls go to their own process. */
+  readonly #separate = new BoundedSet<string>(MAX_SEPARATE)
+  /** Channels that are being closed. */
+  readonly #ending = new Set<ModernChannel>()
+
+  constructor(options: ServerOptions, access: Access) {
+    const { transport, several, isolation } = options
+    this.#options = options
+    this.#access = access
+    this.#isSeparate = transport.kind === 'stdio' && several === true && isolation !== 'shared'
+  }
+
+  /** Open requests on all channels. */
+  *running(): Generator<Exchange> {
+    for (const { running } of this.#channels.values()) yield* running
+  }
+
+  /** The channel for a caller; undefined if it is not open. */
+  currentPeer(sender: Caller): Peer | undefined {
+    const peer = this.#channels.get(this.#isSeparate ? this.#keyOf(sender) : EVERYBODY)?.peer
+    return peer?.end ? undefined : peer
+  }
+
+  /**
+   * The channel for a caller; opens it if needed. Rejects with a Fault, or with a Contradiction if the server is
+   * legacy.
+   */
+  async open(sender: Caller): Promise<Peer> {
+    const key = this.#keyOf(sender)
+    const channel = this.#channels.get(key) ?? this.#add(key, sender.principal)
+    return channel.opening as Promise<Peer>
+  }
+
+  async close(hurry = false): Promise<void> {
+    await Promise.all([...this.#channels.values(), ...this.#ending].map((channel) => channel.close(hurry)))
+  }
+
+  #keyOf({ principal, caller }: Caller): string {
+    if (!this.#isSeparate) return EVERYBODY
+    if (this.#options.single) return principal
+    if (caller.logLevel !== undefined) this.#separate.add(principal)
+    return this.#separate.has(principal) ? principal : EVERYBODY
+  }
+
+  #add(key: string, principal: string): ModernChannel {
+    const { clientInfo, log } = this.#options
+    const { detection, capacity } = this.#access
+    const isProgram = this.#options.transport.kind === 'stdio'
+    const several = isProgram && key === EVERYBODY && this.#options.several === true
+    const channel = new ModernChannel({
+      principal,
+      several: several || principal === ANONYMOUS,
+      idleLimit: () => capacity.channelIdleLimit(key === EVERYBODY ? undefined : principal),
+      onOver: () => {
+        if (isProgram) capacity.occupancy.leave(channel)
+        if (this.#channels.get(key) === channel) this.#channels.delete(key)
+      },
+      end: () => this.#end(key, channel),
+      onEnd: (error, served) => detection.ended(error, served),
+      clientInfo,
+      log,
+    })
+    if (isProgram) capacity.occupancy.enter(channel)
+    this.#channels.set(key, channel)
+    const open = () => connect(principal, this.#options, this.#access)
+    channel.connect(open, key === EVERYBODY ? undefined : () => this.#moveSubscriptions(principal))
+    return channel
+  }
+
+  #end(key: string, channel: ModernChannel): void {
+    if (this.#channels.get(key) === channel) this.#channels.delete(key)
+    this.#ending.add(channel)
+    const ended = () => this.#ending.delete(channel)
+    channel.close().then(ended, ended)
+  }
+
+  /**
+   * Ends a principal's subscriptions in the shared process, because it does not report changes in the principal's own one.
+   */
+  #moveSubscriptions(principal: string): void {
+    for (const exchange of [...(this.#channels.get(EVERYBODY)?.running ?? [])]) {
+      if (exchange.call?.method === LISTEN && exchange.principal === principal)
+        exchange.endExchange('Opened again in another process')
+    }
+  }
+}
+
+interface ModernChannelOptions {
+  principal: string
+  several: boolean
+  idleLimit(): number | undefined
+  /** Called when it has ended or could not be opened. */
+  onOver(): void
+  /** Ends it because it is idle. */
+  end(): void
+  /** Called when the channel has ended by itself. `served`: it has answered a call. */
+  onEnd(error: ChannelError, served: boolean): void
+  /** The bridge's own Implementation. */
+  clientInfo: Json
+  log: ServerLog
+}
+
+/** A channel to a modern server. */
+export class ModernChannel implements Occupant, Owner {
+  readonly ping: NonNullable<Owner['ping']>
+  readonly #options: ModernChannelOptions
+  opening: Promise<Peer> | undefined
+  /** The peer, once the channel is open. */
+  peer: Peer | undefined
+  #closing = false
+
+  constructor(options: ModernChannelOptions) {
+    this.#options = options
+    const method = 'server/discover'
+    this.ping = { method, params: discoverParams(options.clientInfo), headers: requestHeaders(method, EMPTY) }
+  }
+
+  get principal(): string {
+    return this.#options.principal
+  }
+
+  get idleSince(): number | undefined {
+    return this.peer?.size === 0 ? this.peer.lastUsed : undefined
+  }
+
+  get idleLimit(): number | undefined {
+    return this.#options.idleLimit()
+  }
+
+  /** Open requests. */
+  get running(): Iterable<Exchange> {
+    return this.peer?.open ?? []
+  }
+
+  connect(open: () => Promise<Peer>, opened = () => {}): void {
+    this.opening = open().then((peer) => {
+      this.peer = peer
+      peer.lastUsed = performance.now()
+      if (this.#options.several) peer.activeCallers = new ActiveCallers()
+      peer.owner = this
+      opened()
+      return peer
+    })
+    this.opening.catch(() => this.#options.onOver())
+  }
+
+  end(): void {
+    this.#options.end()
+  }
+
+  async close(hurry = false): Promise<void> {
+    this.#closing = true
+    const peer = await this.opening?.catch(() => undefined)
+    await peer?.channel.close(hurry)
+  }
+
+  callOf({ method, params }: Request | Notification): number | undefined {
+    return method === LOG ? logReader(this.peer as Peer, params)?.number : undefined
+  }
+
+  asked(request: Request): void {
+    const { method } = request
+    if (method === 'ping') this.peer?.refuse(request)
+    else
+      this.#options.log.debug(
+        { event: 'server_request_dropped', method: printable(method) },
+        'request from a modern server dropped',
+      )
+  }
+
+  /** Takes a notification on stdio that names no call. */
+  notified(method: string, params: Params): void {
+    if (method === 'notifications/cancelled') this.#endSubscription(params)
+    else if (method === LOG) giveLog(this.peer as Peer, params, this.#options.log)
+  }
+
+  ended(error: ChannelError): void {
+    this.#options.onOver()
+    if (!this.#closing) this.#options.onEnd(error, this.peer?.hasServed === true)
+  }
+
+  /** A server may end a subscription by cancelling it (MCP 2026-07-28, basic/patterns/cancellation). */
+  #endSubscription(params: Params): void {
+    const requestId = typeof params === 'string' ? undefined : value(params, 'requestId')
+    for (const exchange of this.running) {
+      if (methodTraits(exchange.method ?? '').endless && exchange.id === Number(requestId))
+        exchange.fail(subscriptionEnded())
+    }
+  }
+}
+
+/** The failure of a subscription that the server has cancelled. */
+export function subscriptionEnded(): ChannelError {
+  return new ChannelError('The server has ended the subscription')
+}

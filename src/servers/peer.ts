@@ -1,0 +1,791 @@
+/**
+ * The JSON-RPC peer of a server: assigns ids and progress tokens, routes received messages to their exchanges, answers
+ * `ping`, and sends cancellations.
+ */
+import { isUtf8 } from 'node:buffer'
+import type { Fault } from '../base/fault/fault.js'
+import { NOBODY, type Reservation, SMALL } from '../base/limits/memory.js'
+import type { Log } from '../base/log/events.js'
+import { brokenAnswerTo } from '../base/rpc/broken.js'
+import { type Head, headIn } from '../base/rpc/head.js'
+import { heldMessage } from '../base/rpc/held-message.js'
+import {
+  type Batch,
+  error as errorMessage,
+  type Id,
+  idKey,
+  idValue,
+  MAX_BATCH,
+  type Message,
+  notification,
+  numberOf,
+  type Params,
+  parseMessage,
+  type Request,
+  type Response,
+  type RpcError,
+  request,
+  result as resultMessage,
+  type Sent,
+} from '../base/rpc/message.js'
+import { objectAtEnd } from '../base/rpc/message-at-end.js'
+import type { Outline } from '../base/rpc/outline.js'
+import { cut, type JsonSource, repairedSourceOf, sourceOf, textOfWire, wireOf } from '../base/rpc/source.js'
+import { EMPTY, type Json, objectIn, type Payload, raw, value } from '../base/rpc/splice.js'
+import { edited, type PassedEvent } from '../base/rpc/sse.js'
+import { unreadResponse } from '../base/rpc/unread-response.js'
+import { ECHOED, printable } from '../base/texts/printable.js'
+import { Deadline } from '../base/time/time.js'
+import type { ChannelRecorder, ServerRecorder } from '../mcp/ports/recorder.js'
+import type { Account } from '../mcp/protocol/account.js'
+import type { Call, ReceivedNotice } from '../mcp/protocol/call.js'
+import type { MessageOrigin } from '../mcp/protocol/encoded.js'
+import { OF_BRIDGE, SUBSCRIPTION_ID } from '../mcp/protocol/meta.js'
+import { isOfClients, methodTraits } from '../mcp/protocol/methods.js'
+import { withTraceHeaders } from '../mcp/protocol/trace.js'
+import { AnswersWithoutId, lacksId } from './answers-without-id.js'
+import { Exchange, type ExchangePeer } from './exchange.js'
+import { errorIn } from './failure.js'
+import { HangDetector } from './hang-detector.js'
+import { InvalidMessages } from './invalid-messages.js'
+import { learnArriving } from './lane.js'
+import { ASK_WITHIN } from './lanes.js'
+import type { Owner } from './owner.js'
+import type { ActiveCallers } from './possible-callers.js'
+import { leftToStart, notStarted } from './start.js'
+import {
+  type Channel,
+  ChannelError,
+  type ChannelErrorOptions,
+  type Heard,
+  type HttpHead,
+  type Receiver,
+} from './transport/channel.js'
+
+export type PeerLog = Pick<Log, 'debug' | 'warn'>
+
+/** Options of what the bridge itself sends. The peer has defaults for headers and account. */
+export interface CallOptions {
+  headers?: Readonly<Record<string, string>> | undefined
+  account?: Account | undefined
+  /** The number, for the inspector, of the call that it belongs to. */
+  call?: number | undefined
+  /** Milliseconds that a program may take to start, as long as it writes to stdout or stderr. */
+  start?: number | undefined
+  /** The id, the whole text and the headers of the request, if it is the client's own. */
+  id?: Id | undefined
+  unchanged?: string | undefined
+  forwarded?: Readonly<Record<string, string>> | undefined
+}
+
+/** Options of a notification. */
+export interface NoticeOptions extends Omit<CallOptions, 'start' | 'id' | 'unchanged'> {
+  /** The received message that is forwarded without edits. */
+  origin?: MessageOrigin | undefined
+  /** Sends it in an array, in place of the channel. */
+  within?: Pick<Channel, 'sendMessage'> | undefined
+  /** Who takes the messages in the answer of the server; only over HTTP. By default, they are the server's own. */
+  heard?: Pick<ReceivedNotice, 'hear' | 'signal'> | undefined
+}
+
+const NONE = {}
+const SILENT: PeerLog = { debug: () => {}, warn: () => {} }
+/** Maximum open requests of the server. `ParkedCalls` bounds those that wait for clients further. */
+const MAX_SERVER_REQUESTS = 4_096
+
+export class Peer implements Receiver, ExchangePeer {
+  readonly channel: Channel
+  /** Default headers of messages, if the transport has headers. */
+  headers: Readonly<Record<string, string>> = {}
+  /** Default account of messages. */
+  account: Account | undefined
+  /** Why the channel has ended; undefined before. */
+  end: ChannelError | undefined
+  /** By default, requests of the server are refused, except `ping`: the server may wait for its answer. */
+  owner: Owner = { asked: (request) => this.refuse(request), notified: () => {}, ended: () => {} }
+  /** When its last request ended, by `performance.now()`. */
+  lastUsed = performance.now()
+  /** The server has answered a call. */
+  hasServed = false
+  /** The callers whose calls may be running in the server, if several callers share the channel. */
+  activeCallers: ActiveCallers | undefined
+  /** Over HTTP: the requests are those of one client, with its ids. Requests of the bridge itself have ids of another kind. */
+  ofClient = false
+  readonly #log: PeerLog
+  /** Created when the first one arrives. */
+  #invalidMessages: InvalidMessages | undefined
+  readonly #exchanges = new Map<number, Exchange>()
+  #lastId = 0
+  #asked = 0
+  /** The number of messages received so far. */
+  #received = 0
+  readonly #hangDetector: HangDetector
+  readonly #withoutId = new AnswersWithoutId()
+  /** Requests that wait while the server is tested, and functions that send them. Undefined without a test. */
+  #held: Map<Exchange, () => void> | undefined
+  /** Kinds of repairs that have been logged. */
+  readonly #repaired = new Set<string>()
+  readonly #recorder: ChannelRecorder | undefined
+
+  constructor(channel: Channel, log: PeerLog = SILENT, recorder?: ServerRecorder) {
+    this.channel = channel
+    this.#log = log
+    this.#hangDetector = new HangDetector(channel.transport)
+    this.#recorder = recorder?.channel(channel.transport !== 'stdio')
+    channel.attach(this)
+  }
+
+  /** Exchanges that have not been released, oldest first. */
+  get open(): IterableIterator<Exchange> {
+    return this.#exchanges.values()
+  }
+
+  /** The number of exchanges that have not been released. */
+  get size(): number {
+    return this.#exchanges.size
+  }
+
+  /** Begins an exchange for a principal, or for a call. Nothing is sent yet. */
+  beginExchange(principal?: string, call?: Call): Exchange {
+    // Ids begin at 1: @modelcontextprotocol/sdk 1.x (seen in 1.32.2) ignores the cancellation of a request with the id
+    // 0.
+    const exchange = new Exchange(this, ++this.#lastId, principal, call)
+    this.#exchanges.set(exchange.id, exchange)
+    if (call) this.activeCallers?.begin(exchange.id, call.principal)
+    if (this.end) exchange.fail(this.end)
+    return exchange
+  }
+
+  /**
+   * Sends a request and waits for its answer for `timeout` milliseconds, or longer for a program that is starting, with
+   * `start`. Rejects with a ChannelError.
+   */
+  async call(
+    method: string,
+    params: Sent,
+    timeout: number,
+    { headers, account, call, start, id, unchanged, forwarded }: CallOptions = {},
+  ): Promise<Response> {
+    const exchange = this.beginExchange()
+    Object.assign(exchange, { unchanged, forwarded })
+    exchange.account = account
+    exchange.number = call
+    if (this.ofClient) exchange.wireId = id ?? exchange.idOfBridge
+    const { channel } = this
+    const late = () => {
+      if (start === undefined || !channel.startingUntil)
+        return exchange.fail(new ChannelError(`No answer to ${method} in ${timeout} ms`, { late: true }))
+      const limits = { silence: timeout, start }
+      const left = leftToStart(channel, limits)
+      if (left > 0) timer = new Deadline(left, late)
+      else exchange.fail(notStarted(channel, method, limits))
+    }
+    let timer = new Deadline(timeout, late)
+    try {
+      exchange.sendCall(method, params, headers)
+      return await exchange.answer()
+    } finally {
+      timer.clear()
+      exchange.endExchange()
+    }
+  }
+
+  reserve(principal: string): Reservation {
+    return this.channel.memory.reserve(principal, SMALL)
+  }
+
+  notify(
+    method: string,
+    params: Sent | Uint8Array,
+    { headers = this.headers, forwarded, account = this.account, call, origin, heard, within }: NoticeOptions = {},
+  ): Promise<void> {
+    const bytes = params instanceof Uint8Array ? params : undefined
+    const text = params instanceof Uint8Array ? '' : notification(method, params)
+    this.#withoutId.notifiedAt = this.#received
+    if (this.#recorder) {
+      const sentWith = { origin: originOf(params) ?? origin, headers: { ...forwarded, ...headers } }
+      this.#recorder.sent({ form: 'notification', method }, bytes ? textOfWire([bytes]) : text, call, sentWith)
+    }
+    const hearing = heard && this.#hearing(heard, call)
+    return (within ?? this.channel).sendMessage({ text, bytes, headers, forwarded, account, heard: hearing })
+  }
+
+  /** Gives the messages in the answer to a notification to its client, and nothing else. */
+  #hearing({ hear, signal }: NonNullable<NoticeOptions['heard']>, call: number | undefined): Heard {
+    return {
+      signal,
+      hear: (bytes, http) => {
+        const { source } = repairedSourceOf(bytes, isUtf8)
+        const message = heldMessage(() => source)
+        if (!message) return
+        if (message.kind !== 'batch' && message.kind !== 'invalid') this.#recorder?.received(message, call, http)
+        hear(wireOf(source), http)
+      },
+    }
+  }
+
+  respond(id: Id, answer: Json | RpcError, origin?: MessageOrigin): void {
+    if (typeof answer === 'string') this.answer('result', id, resultMessage(id, answer), origin)
+    else this.answer('error', id, errorMessage(id, answer), origin)
+  }
+
+  /** Answers a request that no client may answer: `ping` with a result, all others with an error. */
+  refuse({ id, method }: Request): void {
+    this.respond(
+      id,
+      method === 'ping' ? '{}' : { code: -32601, message: `Method not found: ${printable(method, ECHOED)}` },
+    )
+  }
+
+  /** Sends an encoded answer to a request of the server. */
+  answer(form: 'result' | 'error', id: Id, text: string, origin?: MessageOrigin): void {
+    this.settled()
+    const { headers, account } = this
+    this.#recorder?.answered(form, id, text, { origin, headers })
+    this.channel.sendMessage({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
+  }
+
+  /** Sends a client's own answer to a request of the server. Rejects as `notify`; `heard` takes what the server says to it. */
+  passAnswer(
+    form: 'result' | 'error',
+    id: Id | undefined,
+    bytes: Uint8Array,
+    { origin, heard, headers = this.headers, forwarded, within }: NoticeOptions,
+  ): Promise<void> {
+    const { account } = this
+    if (id !== undefined) {
+      this.settled()
+      this.#recorder?.answered(form, id, textOfWire([bytes]), { origin, headers: { ...forwarded, ...headers } })
+    }
+    const hearing = heard && this.#hearing(heard, undefined)
+    return (within ?? this.channel).sendMessage({ text: '', bytes, headers, forwarded, account, heard: hearing })
+  }
+
+  /** Notes that a request of the server is no longer open. */
+  settled(): void {
+    this.#asked--
+  }
+
+  sendRequest(
+    exchange: Exchange,
+    method: string,
+    params: Sent | Uint8Array,
+    headers?: Readonly<Record<string, string>>,
+  ): void {
+    if (this.end) return
+    const { lanes } = this.channel
+    // Requests of the bridge itself are nobody's. A tunnel has a program of its own. An array takes a turn as a whole.
+    const takesTurn =
+      exchange.principal !== NOBODY && !exchange.within && (exchange.call || this.channel.transport !== 'stdio')
+    if (lanes && takesTurn && !exchange.inLanes && !methodTraits(method).endless) {
+      exchange.inLanes = true
+      const go = () => this.sendRequest(exchange, method, params, headers)
+      if (lanes.calls++ === 0) {
+        // Most calls are alone at the server, and of the same lane as the last one.
+        lanes.lone = exchange
+        const { principal, call } = exchange
+        const { last } = lanes
+        const name = call ? value(call.params, 'name') : exchange.name
+        if (name !== last.name || method !== last.method || principal !== last.principal)
+          lanes.isAlone({ principal, method, name: typeof name === 'string' ? name : undefined })
+      } else if (!lanes.enter(exchange, go, () => this.#ask(exchange, headers))) return
+    }
+    if (this.#held) {
+      this.#held.set(exchange, () => this.sendRequest(exchange, method, params, headers))
+      return
+    }
+    exchange.sentAt = performance.now()
+    exchange.receivedBefore = this.#received
+    const bytes = params instanceof Uint8Array ? params : undefined
+    const text = bytes ? '' : (exchange.unchanged ?? request(exchange.wireId ?? exchange.id, method, params as Sent))
+    const usual = headers ?? this.headers
+    const meta = exchange.call ? exchange.call.meta : metaIn(params)
+    const hasTrace =
+      meta !== EMPTY &&
+      this.channel.transport !== 'stdio' &&
+      (raw(meta, 'traceparent') !== undefined || raw(meta, 'baggage') !== undefined)
+    const { forwarded } = exchange
+    const all = hasTrace && !forwarded ? withTraceHeaders(usual, meta) : usual
+    const own = hasTrace && forwarded ? withTraceHeaders(forwarded, meta) : forwarded
+    if (this.#recorder)
+      this.#recorder.sent(
+        { form: 'request', method, id: exchange.wireId === undefined ? exchange.id : idValue(exchange.wireId) },
+        bytes ? textOfWire([bytes]) : text,
+        exchange.number,
+        { origin: exchange.origin ?? originOf(params), headers: own ? { ...own, ...all } : all },
+        exchange.sentAt,
+      )
+    const sender = exchange.within ?? this.channel
+    sender
+      .sendMessage({
+        text,
+        bytes,
+        exchange: exchange.id,
+        principal: exchange.principal,
+        headers: all,
+        forwarded: own,
+        account: exchange.account ?? this.account,
+        passesEvents: exchange.passesEvents,
+      })
+      .catch((error: ChannelError | Fault) => {
+        if (this.#recorder) this.#recordRefusal(error, exchange)
+        exchange.fail(error)
+      })
+  }
+
+  /** Asks the server something, as its client in an exchange would. Rejects if it does not answer, too. */
+  async #ask({ account }: Exchange, { authorization }: Readonly<Record<string, string>> = NONE): Promise<void> {
+    const { ping } = this.owner
+    if (!ping) throw new Error('The server cannot be asked')
+    const { method, params, headers = this.headers } = ping
+    await this.call(method, params, ASK_WITHIN, {
+      headers: authorization === undefined ? headers : { ...headers, authorization },
+      account,
+    })
+  }
+
+  /** Records the refusal of a request by HTTP. */
+  #recordRefusal(error: ChannelError | Fault, { number: call }: Exchange): void {
+    const refusal = error instanceof ChannelError ? error.refusal : undefined
+    const said = refusal && errorIn(refusal)
+    if (said) this.#recorder?.received(said, call, { status: refusal.status, headers: {} })
+    else if (refusal) this.#recorder?.refused(refusal, call)
+  }
+
+  cancel(exchange: Exchange, reason: string): void {
+    if (exchange.sentAt === 0) {
+      this.#held?.delete(exchange)
+      return
+    }
+    if (this.channel.stateless || exchange.members) return this.channel.abandon(exchange.id)
+    const params = `{"requestId":${exchange.wireId ?? exchange.id},"reason":${JSON.stringify(reason)}}`
+    const told = exchange.cancellation ?? this.notify('notifications/cancelled', params, { call: exchange.number })
+    told
+      .catch(() => this.#drop('a cancellation that cannot be delivered'))
+      .finally(() => this.channel.abandon(exchange.id))
+      .catch(() => {})
+    const alone = this.#exchanges.size === 0
+    const mayHang = this.#hangDetector.cancelled(exchange, reason, this.#received, alone)
+    if (mayHang) this.#check().catch(() => {})
+  }
+
+  removeExchange(exchange: Exchange): void {
+    if (!this.#exchanges.delete(exchange.id)) return
+    const { id, call, answered, dropped } = exchange
+    if (!answered) this.#withoutId.unanswered(exchange)
+    const { lanes } = this.channel
+    if (lanes && exchange.inLanes) {
+      lanes.calls--
+      if (exchange.turn) lanes.leave(exchange.turn, exchange.bytes)
+      else lanes.lone = undefined
+    }
+    if (call) this.activeCallers?.end(id, call.principal, answered)
+    if (call && dropped > 0) call.log.note({ dropped })
+    if (call && answered) this.hasServed = true
+    this.lastUsed = performance.now()
+    this.owner.released?.(exchange)
+  }
+
+  arriving(exchange: number, bytes: number): void {
+    const turn = this.#exchanges.get(exchange)?.turn
+    if (turn) learnArriving(turn.lane, bytes)
+  }
+
+  isWaiting(exchange: number): boolean {
+    return this.#exchanges.get(exchange)?.answered === false
+  }
+
+  receive(bytes: readonly Uint8Array[], stream: number | undefined, http?: HttpHead): void {
+    if (this.end) return
+    const on = stream === undefined ? undefined : this.#exchanges.get(stream)
+    if (on?.passesUnread && this.#takeUnread(on, bytes, http)) return
+    const { source, repaired } = repairedSourceOf(bytes, isUtf8)
+    if (repaired) this.#warnOfRepair('bytes that are not UTF-8')
+    const message = parse(source)
+    // The bytes of the event are not those of one message.
+    const as = http?.event && (repaired || message?.kind === 'batch') ? { ...http, event: edited(http.event) } : http
+    if (message?.kind === 'batch') this.#takeAll(message, stream, as)
+    else this.#route(source, message, stream, as)
+  }
+
+  passed(event: PassedEvent, stream: number | undefined): void {
+    if (this.end) return
+    this.#received++
+    if (stream === undefined) this.owner.passed?.(event)
+    else this.#passOn(event, stream)
+  }
+
+  left(exchange: number, status: number): void {
+    this.#passOn(status, exchange)
+  }
+
+  #passOn(event: PassedEvent | number, on: number): void {
+    const exchange = this.#exchanges.get(on)
+    if (exchange && !exchange.answered && exchange.arrive({ kind: 'event', event })) this.owner.arrived?.(exchange)
+  }
+
+  /** Takes a large answer to the client's own request, which it gets unchanged. Returns whether it is one. */
+  #takeUnread(exchange: Exchange, bytes: readonly Uint8Array[], http: HttpHead | undefined): boolean {
+    if (exchange.wireId === undefined || exchange.answered || this.#recorder) return false
+    const response = unreadResponse(bytes, { id: exchange.wireId, prefix: OF_BRIDGE }, isUtf8)
+    if (!response) return false
+    this.#received++
+    response.http = http
+    if (exchange.arrive(response)) this.owner.arrived?.(exchange)
+    return true
+  }
+
+  stalled(beginning: Uint8Array): void {
+    const exchange = this.#answeredBy(headIn(beginning))
+    exchange?.fail(new ChannelError('The server stopped in the middle of its answer', { protocol: true }))
+  }
+
+  dropped(outline: Outline, stream: number | undefined, why?: ChannelError): void {
+    if (this.end) return
+    this.#received++
+    const head = headIn(outline.beginning)
+    if (head?.form === 'request' && head.id !== undefined) this.#refuseDropped(JSON.stringify(head.id) as Id, why)
+    else this.#answeredBy(head, outline.idAtEnd, stream)?.lose(why)
+    this.#drop(why ? 'a message that is too long' : 'a message that there is no memory for')
+  }
+
+  streamLost(): void {
+    this.owner.streamLost?.()
+  }
+
+  missed(): void {
+    this.owner.missed?.()
+  }
+
+  ended(error: ChannelError): void {
+    if (this.end) return
+    this.end = error
+    for (const exchange of this.#exchanges.values()) exchange.fail(exchange.sentAt === 0 ? notSent(error) : error)
+    this.#held = undefined
+    this.owner.ended(error)
+  }
+
+  /** Reads each element once, and no nested arrays, so that the work is linear in the received length. */
+  #takeAll(batch: Batch, stream: number | undefined, http: HttpHead | undefined): void {
+    const { source, elements } = batch
+    if (elements.length === 0 || elements.length > MAX_BATCH)
+      return this.#skip('an empty array, or one of over 100 messages', source)
+    const head = http && { ...http, array: batch }
+    for (const { start, end } of elements) {
+      if (this.end) return
+      const element = sourceOf(cut(source, start, end))
+      this.#route(element, parse(element), stream, head)
+    }
+  }
+
+  #takeInvalid(
+    source: JsonSource,
+    message: Message | undefined,
+    stream: number | undefined,
+    event?: PassedEvent,
+  ): void {
+    const what = message ? 'no JSON-RPC message' : 'no JSON, or nested deeper than 256 levels'
+    if (!message && this.channel.transport === 'stdio' && this.#takeFromEnd(source, what)) return
+    const isAnswer = this.#failAnswer(source, what, stream)
+    if (!event?.on) this.#skip(what, source)
+    else if (!isAnswer) this.owner.passed?.(event, 'invalid')
+  }
+
+  /**
+   * Takes the message at the end of a line that begins with a banner or a prompt. Returns whether there is one. This is no
+   * risk for a program that prints texts of its callers: with a line break, such a text could forge a message anyway.
+   */
+  #takeFromEnd(source: JsonSource, what: string): boolean {
+    const text = cut(source, 0, source.text.length)
+    const place = objectAtEnd(text)
+    const message = place && parse(sourceOf(text.slice(place.start, place.end)))
+    if (!message || !this.#isExpected(message)) return false
+    this.#warnOfRepair('text without a line break before a message')
+    this.#failAnswer(sourceOf(text.slice(0, place.start)), what)
+    this.#route(source, message, undefined, undefined)
+    return true
+  }
+
+  /** Whether a program may send this message now. A line of a log may contain messages of the bridge, and old ones. */
+  #isExpected(message: Message): boolean {
+    switch (message.kind) {
+      case 'response':
+        return message.id !== undefined && this.isWaiting(numberOf(message.id) ?? 0)
+      case 'request':
+        return message.method === 'ping' || !isOfClients(message.method)
+      case 'notification':
+        return true
+      case 'batch':
+      case 'invalid':
+        return false
+    }
+  }
+
+  /** Fails the call that an invalid message answers. Returns whether there is one. */
+  #failAnswer(source: JsonSource, what: string, stream?: number): boolean {
+    const id = brokenAnswerTo(source)
+    if (id === undefined) return false
+    const on = this.#ofClientOn(stream)
+    const own = this.ofClient ? this.#named(id as Id) : undefined
+    const exchange = on ? (answered(on, id as Id) ?? own) : (own ?? this.#numbered(numberOf(id) ?? 0))
+    if (!exchange || exchange.answered) return false
+    exchange.fail(new ChannelError(`The server sent an invalid answer: it is ${what}`, { protocol: true }))
+    return true
+  }
+
+  #skip(what: string, { text }: JsonSource): void {
+    this.#invalidMessages ??= new InvalidMessages(this.#log)
+    if (this.#invalidMessages.add(what, text.length, this.#exchanges.size > 0))
+      this.#giveUp('The server sent too much data that is not JSON-RPC', { protocol: true })
+  }
+
+  #warnOfRepair(what: string): void {
+    if (this.#repaired.has(what)) return
+    this.#repaired.add(what)
+    this.#log.warn({ event: 'message_repaired', what }, 'server sent a malformed message; repaired')
+  }
+
+  #drop(what: string): void {
+    this.#log.debug({ event: 'message_dropped', what }, 'message from the server dropped')
+  }
+
+  /** A request of the server that was not read gets an error, because the server waits for an answer. */
+  #refuseDropped(id: Id, why: ChannelError | undefined): void {
+    this.#asked++
+    const message = why?.message ?? 'The bridge has no memory left for the request (limits.memory)'
+    this.respond(id, { code: -32603, message })
+  }
+
+  /** The exchange that an unread message answers. Some servers write the id last. */
+  #answeredBy(head: Head | undefined, last?: string, stream?: number): Exchange | undefined {
+    const on = stream === undefined ? undefined : this.#exchanges.get(stream)
+    if (head?.form !== 'result' && head?.form !== 'error') return head ? undefined : on
+    if (on?.wireId !== undefined) return on
+    if (this.ofClient) return this.#named((head.id === undefined ? last : JSON.stringify(head.id)) as Id | undefined)
+    const id = head.id === undefined ? last && numberOf(last) : Number(head.id)
+    if (id) return this.#numbered(Number(id))
+    const [only] = this.#exchanges.size === 1 ? this.#exchanges.values() : []
+    return on ?? (only?.wireId === undefined ? only : undefined)
+  }
+
+  /** The exchange of a stream, if its request has the client's own id: what answers on the stream answers that. */
+  #ofClientOn(stream: number | undefined): Exchange | undefined {
+    const exchange = this.#on(stream)
+    return exchange?.wireId === undefined ? undefined : exchange
+  }
+
+  /** The exchange whose request has its number as its id. */
+  #numbered(id: number): Exchange | undefined {
+    const exchange = this.#exchanges.get(id)
+    return exchange?.wireId === undefined ? exchange : undefined
+  }
+
+  /** Ends the channel. Ends a program at once, so that it begins no further work. */
+  #giveUp(why: string, options?: ChannelErrorOptions): void {
+    this.ended(new ChannelError(why, options))
+    this.channel.close(true).catch(() => {})
+  }
+
+  /**
+   * Tests whether the server still answers. Ends the channel if no message of any kind arrives. Requests wait for the
+   * result, so that they are not lost on a dead channel.
+   */
+  async #check(): Promise<void> {
+    const { ping } = this.owner
+    if (!ping || this.#held) return
+    const received = this.#received
+    const { inARow, answerWithin } = this.#hangDetector
+    const asking = this.call(ping.method, ping.params, answerWithin)
+    this.#held = new Map()
+    await asking.catch(() => {})
+    const calls = inARow === 1 ? 'the last call' : `${inARow} calls in a row`
+    if (received === this.#received && !this.end)
+      this.#giveUp(`The server hangs: it answered neither ${calls} nor ${ping.method}`)
+    const held = this.#held
+    this.#held = undefined
+    for (const send of held?.values() ?? []) send()
+  }
+
+  #route(
+    source: JsonSource,
+    message: Message | undefined,
+    stream: number | undefined,
+    http: HttpHead | undefined,
+  ): void {
+    try {
+      if (message?.kind === 'invalid' && message.read && message.read.id === this.#ofClientOn(stream)?.wireId)
+        return this.#route(source, message.read, stream, http)
+      const event = http?.event
+      if (!message || message.kind === 'invalid' || message.kind === 'batch')
+        return this.#takeInvalid(source, message, stream, event)
+      this.#invalidMessages?.clear()
+      this.#received++
+      switch (message.kind) {
+        case 'response': {
+          const id = message.id === undefined ? undefined : numberOf(message.id)
+          const on = stream === undefined ? undefined : this.#exchanges.get(stream)
+          if (on?.members && this.#takeForMembers(on.members, message, http)) return
+          let exchange = on?.wireId === undefined ? this.#exchanges.get(id ?? 0) : answered(on, message.id)
+          // Its number is not its id.
+          if (exchange !== on && exchange?.wireId !== undefined) exchange = undefined
+          if (this.ofClient) exchange ??= this.#named(message.id)
+          if (exchange) this.#withoutId.usesIds = true
+          else exchange = this.#ownerOf(message, id, stream)
+          this.#recorder?.received(message, exchange?.number, http)
+          if (exchange && !exchange.answered) {
+            message.http = http
+            if (exchange.arrive(message)) this.owner.arrived?.(exchange)
+          } else if (event?.on) this.owner.passed?.(event, message)
+          else {
+            if (id !== undefined) this.activeCallers?.answeredLate(id)
+            this.#drop('an answer that nobody waits for')
+          }
+          return
+        }
+        case 'notification': {
+          const { method, params } = message
+          const on = stream === undefined || this.owner.ofSession?.(method) ? undefined : stream
+          const own = this.#on(on)?.wireId !== undefined
+          const hasToken = method === 'notifications/progress' && !own && !this.ofClient
+          const by = hasToken ? progressOwner(params) : (on ?? listener(params))
+          const exchange = this.#on(by)
+          if (this.#recorder)
+            this.#recorder.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
+          if (by === undefined) return this.owner.notified(method, params, event)
+          if (exchange && !exchange.answered) {
+            if (exchange.arrive(event ? { ...message, event } : message)) this.owner.arrived?.(exchange)
+          } else this.#drop('a notification for a call that is over')
+          return
+        }
+        case 'request': {
+          const exchange = this.#on(stream)
+          if (this.#recorder) this.#recorder.received(message, exchange?.number ?? this.owner.callOf?.(message), http)
+          if (++this.#asked > MAX_SERVER_REQUESTS) {
+            return this.respond(message.id, {
+              code: -32603,
+              message: `Too many open requests (at most ${MAX_SERVER_REQUESTS})`,
+            })
+          }
+          return this.owner.asked(message, exchange, event)
+        }
+      }
+    } catch (error) {
+      // The scan does not check the strings of a large message, and reading one has shown that it is invalid.
+      if (!(error instanceof SyntaxError)) throw error
+      this.#takeInvalid(source, message, stream)
+    }
+  }
+
+  /** The exchange that has a stream: of the requests in an array the first that waits. */
+  #on(stream: number | undefined): Exchange | undefined {
+    const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
+    return exchange?.members?.find(({ answered }) => !answered) ?? exchange
+  }
+
+  /**
+   * Takes an answer on the stream of an array: to the request that it names, or to all of them if it names none and is no part of
+   * an array. Returns whether it is for any.
+   */
+  #takeForMembers(members: readonly Exchange[], answer: Response, http: HttpHead | undefined): boolean {
+    const isForAll = answer.id === undefined && !http?.array
+    const meant = members.filter((member) => !member.answered && (isForAll || answered(member, answer.id)))
+    if (meant.length === 0) return false
+    this.#recorder?.received(answer, meant[0]?.number, http)
+    for (const member of meant) member.arrive({ ...answer, http })
+    return true
+  }
+
+  /** Notes that the client itself cancels its requests with this id. */
+  cancelledBy(id: Id, cancellation: Promise<unknown>): void {
+    for (const exchange of this.#exchanges.values()) if (exchange.wireId === id) exchange.cancellation = cancellation
+  }
+
+  /** The exchange of the client's request that this answers on another stream. */
+  #named(id: Id | undefined): Exchange | undefined {
+    for (const exchange of this.#exchanges.values()) if (answered(exchange, id)) return exchange
+    return undefined
+  }
+
+  /** The exchange for an answer whose id is that of no open request. */
+  #ownerOf(message: Response, id: number | undefined, stream: number | undefined): Exchange | undefined {
+    if (!lacksId(message)) {
+      if (id !== undefined && id <= this.#lastId) this.#withoutId.late()
+      const first = this.#first(message)
+      // An id that no request can have, from a server that has used none.
+      if (first || id !== undefined || this.#withoutId.usesIds) return first
+    }
+    // Over HTTP, a session is refused by an error without an id on the stream of the request.
+    const on = stream === undefined ? undefined : this.#exchanges.get(stream)
+    if (on) return on.members ? undefined : on
+    if (this.channel.transport === 'http') return this.#first(message)
+    const owner = this.#withoutId.owner(message, this.#exchanges.values(), this.#received - 1)
+    if (owner) this.#warnOfRepair('an answer without the id of its request')
+    else if (this.#withoutId.isLost)
+      this.#giveUp('The server answers without the ids of its requests', { protocol: true })
+    return owner
+  }
+
+  /**
+   * The exchange that an error with an unknown id answers: the first one, as long as there has been no other. For an
+   * unknown method, the server of @effect/ai answers with the id -32603, others with null.
+   */
+  #first({ outcome: { kind } }: Response): Exchange | undefined {
+    return kind === 'error' && this.#lastId === 1 ? this.#exchanges.get(1) : undefined
+  }
+}
+
+/** The exchange whose request has the client's id, if this answers it: the answer comes on the stream of the request. */
+function answered(exchange: Exchange, id: Id | undefined): Exchange | undefined {
+  const { wireId } = exchange
+  if (id === undefined || wireId === undefined) return undefined
+  // Some servers answer with a number that they have rounded, or that they have made a string.
+  return id === wireId || idKey(id) === idKey(wireId) || plainNumber(id) === plainNumber(wireId) ? exchange : undefined
+}
+
+/** The number of an id, as JavaScript reads it; NaN if it has none. */
+function plainNumber(id: Id): number {
+  return id === '""' ? Number.NaN : Number(id.startsWith('"') ? id.slice(1, -1) : id)
+}
+
+/** The origin of params, if it is known. */
+function originOf(params: Sent | Uint8Array): Payload | undefined {
+  return typeof params === 'object' && !(params instanceof Uint8Array) ? params : undefined
+}
+
+/** The failure of a request that had not been sent when its channel ended. */
+function notSent(end: ChannelError): ChannelError {
+  return new ChannelError(end.message, { cause: end, delivered: 'no', stderr: end.allStderr })
+}
+
+function parse(source: JsonSource): Message | undefined {
+  try {
+    return parseMessage(source)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The exchange that a progress notification belongs to, by its token. For a foreign token -1, which is no exchange's
+ * id.
+ */
+function progressOwner(params: Params): number {
+  const token = typeof params === 'string' ? undefined : raw(params, 'progressToken')
+  return (token === undefined ? undefined : numberOf(token)) ?? -1
+}
+
+/**
+ * On stdio, notifications of a subscription name the request that opened it (MCP 2026-07-28,
+ * basic/patterns/subscriptions).
+ */
+function listener(params: Params): number | undefined {
+  const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
+  const id = meta && raw(meta, SUBSCRIPTION_ID)
+  return id === undefined ? undefined : numberOf(id)
+}
+
+/** The `_meta` of params. */
+function metaIn(params: Sent | Uint8Array): Payload {
+  const payload = originOf(params)
+  return (payload && objectIn(payload, '_meta')) ?? EMPTY
+}

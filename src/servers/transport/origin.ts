@@ -1,0 +1,459 @@
+/** The HTTP origin of a server: its connections, the credential of each request, and bounded reading of its answers. */
+
+import type { buildConnector, Dispatcher } from 'undici'
+import { needsSignIn } from '../../base/fault/fault.js'
+import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../base/limits/memory.js'
+import { Gathering } from '../../base/rpc/gathering.js'
+import { SseDecoder, SseError, type SseEvent } from '../../base/rpc/sse.js'
+import { headerOf } from '../../base/texts/headers.js'
+import { HangUp, type Signal } from '../../base/time/hang-up.js'
+import { atTurnEnd } from '../../base/time/turn.js'
+import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../mcp/protocol/account.js'
+import type { SessionCookies } from '../../mcp/protocol/upstream.js'
+import { Lanes } from '../lanes.js'
+import {
+  type BodyKind,
+  channelError,
+  MAX_QUOTED_BYTES,
+  type OriginAnswer,
+  overLimit,
+  type ResponseHeaders,
+  refused,
+  undecodedIn,
+} from './answers.js'
+import { whatOf } from './causes.js'
+import { ChannelError, type MessageLengths, noMemoryForAnswer } from './channel.js'
+import { decoding } from './decoding.js'
+import { readToTheEnd } from './paused.js'
+import { Redirects } from './redirects.js'
+import { Slices } from './slices.js'
+import { keepAlert } from './tls-alert.js'
+import { type ForwardProxy, viaProxy } from './via-proxy.js'
+
+export type OriginHeaders = Readonly<Record<string, string>>
+/** Opens a connection: a connector of undici. */
+export type Connect = buildConnector.connector
+
+export interface OriginOptions {
+  url: URL
+  /** The name of the server in messages; by default its address without the query. */
+  target?: string | undefined
+  /** Sent with every request, for example credentials. Names in lower case. */
+  headers?: OriginHeaders
+  /** Maximum concurrent connections. Further calls wait for one. By default there is one for each call and stream. */
+  connections?: number | null
+  connectTimeout?: number
+  /** Opens the connections, and may refuse some. By default, every address is allowed. */
+  connect?: Connect | undefined
+  /** A proxy that gets the requests. By default, the server itself gets them. */
+  via?: ForwardProxy | undefined
+  /** Maximum bytes of a JSON answer, and of one event. */
+  bodyLimit?: number
+  /** Maximum bytes of one event stream. */
+  streamLimit?: number
+  /** The ledger for bytes that have been read and not yet delivered. */
+  memory?: Memory
+  /** Several clients may call the server. */
+  isShared?: boolean
+  /** The name of the address, if the server has several. */
+  address?: string | undefined
+}
+
+/** An HTTP request to the origin. */
+export interface HttpRequest {
+  method: 'GET' | 'POST' | 'DELETE'
+  path?: string | undefined
+  /** All headers, including those of the origin. */
+  headers: OriginHeaders
+  body?: string | Uint8Array | undefined
+  /** The cookies of its session, which are added. */
+  cookies?: Pick<SessionCookies, 'settled' | 'addTo'> | undefined
+  /** Whether to follow redirects: `once` for this request only, otherwise for later ones of its principal, too. */
+  follows?: boolean | 'once'
+  /** The principal that waits for the answer. Memory for it is reserved in its name. */
+  principal?: string | undefined
+}
+
+/** Takes a body while it arrives. */
+interface BodySink {
+  /** The next part; null at the end. Returns whether there is room for more: otherwise the flow has to be resumed. */
+  push(part: Uint8Array | null): boolean
+  /** The body has broken off. */
+  destroy(error: Error): unknown
+}
+
+/** The flow of a body that arrives. */
+interface BodyFlow {
+  resume(): void
+  abort(why: Error): void
+}
+
+/** Receives an answer piece by piece. An error that it throws ends the request. */
+export interface Reader {
+  /** The path to which the request was sent last. */
+  path?: string
+  /** The request has been started. `abort` ends it at any time. */
+  onStart?(abort: () => void): void
+  onHead(status: number, headers: ResponseHeaders): BodyKind
+  /** Opens what takes a body of the kind `passed`. Such an answer is there as soon as its head. */
+  onBody?(flow: BodyFlow): BodySink
+  onEvent?(event: SseEvent, decoder: SseDecoder): void
+  /** Whether a stream is of several calls: then it goes on after an event that is too long. */
+  isShared?: boolean
+  /** Whether events have all their bytes. */
+  keepsRaw?: boolean
+  /** So many bytes of a message have arrived, and it is not whole. Not called for small ones. */
+  onPart?(bytes: number): void
+}
+
+const DEFAULTS = {
+  connections: null,
+  connectTimeout: 5_000,
+  bodyLimit: 16 * 1024 * 1024,
+  streamLimit: 64 * 1024 * 1024,
+}
+/**
+ * Milliseconds of silence on a connection before TCP keep-alive probes it, so that a stream that died without a FIN ends
+ * within a minute.
+ */
+const KEEP_ALIVE = 30_000
+/** For requests that nothing ends early. */
+const NEVER: Signal = new HangUp()
+
+export class Origin {
+  readonly url: URL
+  readonly address: string | undefined
+  /** Sent with every request. */
+  readonly headers: OriginHeaders
+  readonly memory: Memory
+  /** In which calls take turns, if several clients may call the server. */
+  readonly lanes: Lanes | undefined
+  /** Where requests to the address go. */
+  readonly redirects: Redirects
+  /** Most bytes of an answer that is not a stream. */
+  bodyLimit: number
+  streamLimit: number
+  /** Resolves to the connections. A bridge with only stdio servers never loads undici. */
+  readonly dispatcher: Promise<Dispatcher>
+  /** The connections, after undici is loaded. */
+  #pool: Dispatcher | undefined
+
+  constructor(options: OriginOptions) {
+    const {
+      url,
+      headers = {},
+      connections,
+      connectTimeout,
+      connect,
+      via,
+      bodyLimit,
+      streamLimit,
+      memory = unlimited(),
+      isShared = false,
+      address,
+    } = {
+      ...DEFAULTS,
+      ...options,
+    }
+    this.url = url
+    this.address = address
+    this.redirects = new Redirects(url)
+    this.memory = memory
+    this.lanes = isShared ? new Lanes(memory) : undefined
+    this.headers = { 'accept-encoding': 'identity', ...headers }
+    this.bodyLimit = bodyLimit
+    this.streamLimit = streamLimit
+    this.dispatcher = openPool(url, { connections, connect, via, connectTimeout }).then((pool) => {
+      this.#pool = pool
+      return pool
+    })
+  }
+
+  /** Bounds the answers that arrive from now on. */
+  limit({ answer, stream }: MessageLengths): void {
+    this.bodyLimit = answer
+    this.streamLimit = stream
+  }
+
+  /**
+   * Sends a request, and gives the pieces of the answer to `reader`: along redirects, and with the credential of an account
+   * if there is one. If the server refuses the credential, repeats the request with another one; that is safe, because the
+   * server has not acted on it. Rejects with a ChannelError, or with a Fault if there is no credential.
+   */
+  async askOrigin(
+    request: HttpRequest,
+    reader: Reader,
+    account?: Account,
+    signal: Signal = NEVER,
+  ): Promise<OriginAnswer> {
+    const { principal = NOBODY, cookies, follows } = request
+    const { header = 'authorization' } = account ?? {}
+    const { redirects } = this
+    let path = request.path ?? redirects.pathFor(principal)
+    for (let times = 0; ; times++) {
+      reader.path = path
+      const first = account?.authorization(signal)
+      let authorization = typeof first === 'object' ? await first : first
+      if (cookies?.settled) await cookies.settled
+      const headers = cookies?.addTo(path, request.headers) ?? request.headers
+      let answer: OriginAnswer
+      for (let retries = 0; ; retries++) {
+        const proof =
+          authorization !== undefined && header === 'authorization' && needsProof(authorization)
+            ? await account?.proof?.({ authorization, method: request.method, url: this.url.origin + path })
+            : undefined
+        const proven = proof === undefined ? headers : { ...headers, dpop: proof }
+        const sent = authorization === undefined ? proven : { ...proven, [header]: authorization }
+        answer = await this.#askOnce(request, path, sent, reader)
+        if (answer.status >= 400) answer.sent = sent as Record<string, string>
+        const nonce = proof === undefined ? undefined : headerOf(answer.headers, 'dpop-nonce')
+        if (nonce !== undefined && answer.status < 400) account?.nonce?.(nonce)
+        if (!account || answer.status < 400 || retries === MAX_RETRIES) break
+        const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], authorization, nonce)
+        if (!refusal) break
+        const refusedAnswer = answer
+        authorization = await account.refused(refusal, signal).catch((error: unknown) => {
+          // The server's own refusal becomes the cause, for the operator.
+          if (needsSignIn(error)) error.cause ??= refused(refusedAnswer)
+          throw error
+        })
+      }
+      const isFinal = !follows || answer.status < 300
+      const next = isFinal ? undefined : redirects.next(follows === 'once' ? undefined : principal, path, answer, times)
+      if (next === undefined) return answer
+      path = next
+    }
+  }
+
+  #askOnce(
+    { method, body, principal = NOBODY }: HttpRequest,
+    path: string,
+    headers: OriginHeaders,
+    reader: Reader,
+  ): Promise<OriginAnswer> {
+    return new Promise((resolve, reject) => {
+      const options = { method, path, headers, body: body ?? null }
+      const answering = new Answering(reader, this, principal, { resolve, reject })
+      if (this.#pool) this.#pool.dispatch(options as Dispatcher.DispatchOptions, answering)
+      else this.dispatcher.then((pool) => pool.dispatch(options as Dispatcher.DispatchOptions, answering)).catch(reject)
+    })
+  }
+
+  async close(): Promise<void> {
+    await (await this.dispatcher).destroy()
+  }
+}
+
+async function openPool(
+  url: URL,
+  {
+    connections,
+    connect,
+    via,
+    connectTimeout: timeout,
+  }: {
+    connections: number | null
+    connect: Connect | undefined
+    via: ForwardProxy | undefined
+    connectTimeout: number
+  },
+): Promise<Dispatcher> {
+  // In the bundle, a CommonJS package that is imported on demand has only a default export.
+  const { buildConnector, interceptors, Pool } = (await import('undici')).default
+  const pool = new Pool(via?.origin ?? url.origin, {
+    connections,
+    pipelining: 1,
+    connect: withListeners(connect ? withUndelivered(connect) : buildConnector({ timeout })),
+    // Calls have their own timeouts.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxHeaderSize: 16 * 1024,
+  })
+  const decoded = pool.compose(decoding(interceptors.decompress), inARow)
+  return via ? decoded.compose(viaProxy(url, via)) : decoded
+}
+
+/** Delays requests to the end of the turn of the event loop, so that they are sent in a row (see base/time/turn.ts). */
+function inARow(dispatch: Dispatcher.Dispatch): Dispatcher.Dispatch {
+  return (options, handler) => {
+    atTurnEnd(() => dispatch(options, handler))
+    return true
+  }
+}
+
+interface Settle {
+  resolve(answer: OriginAnswer): void
+  reject(error: ChannelError): void
+}
+
+/** Reads one answer while it arrives. */
+class Answering implements Dispatcher.DispatchHandler {
+  readonly #reader: Reader
+  readonly #origin: Origin
+  readonly #principal: string
+  readonly #settle: Settle
+  /** The reservation for received and undelivered bytes. Small amounts are free. */
+  #reservation: Reservation | undefined
+  /** The first piece of the body, and the others. */
+  #first: Buffer | undefined
+  #others: Gathering | undefined
+  #kind: BodyKind = 'nothing'
+  #status = 0
+  #headers: ResponseHeaders = {}
+  #length = 0
+  #events: SseDecoder | undefined
+  #slices: Slices<SseEvent> | undefined
+  #sink: BodySink | undefined
+
+  constructor(reader: Reader, origin: Origin, principal: string, settle: Settle) {
+    this.#reader = reader
+    this.#origin = origin
+    this.#principal = principal
+    this.#settle = settle
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#reader.onStart?.(() => controller.abort(new ChannelError('The request was aborted')))
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[]>,
+  ): void {
+    if (status < 200) return
+    this.#status = status
+    this.#headers = headers
+    try {
+      this.#kind = this.#reader.onHead(status, this.#headers)
+      const isRead = this.#kind !== 'nothing' && this.#kind !== 'passed'
+      const isCoded = isRead && headers['content-encoding'] !== undefined
+      const undecoded = isCoded ? undecodedIn(headers) : undefined
+      if (undecoded) throw undecoded
+    } catch (error) {
+      controller.abort(error as Error)
+      return
+    }
+    if (this.#kind === 'passed') {
+      this.#sink = this.#reader.onBody?.(controller)
+      this.#settle.resolve({ status, kind: this.#kind, headers, body: [] })
+    } else if (this.#kind === 'events') {
+      const { isShared, keepsRaw } = this.#reader
+      this.#events = new SseDecoder(this.#origin.bodyLimit, isShared ? 'outlined' : 'fails', keepsRaw)
+      this.#slices = new Slices(
+        (event) => this.#handOn(event, controller),
+        () => controller.resume(),
+      )
+    }
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#length += chunk.length
+    try {
+      if (this.#kind === 'events') this.#readEvents(chunk, controller)
+      else if (this.#sink) {
+        if (!this.#sink.push(chunk)) controller.pause()
+      } else if (this.#kind === 'beginning') this.#keepBeginning(chunk, controller)
+      else if (this.#kind === 'whole') {
+        if (this.#length > this.#origin.bodyLimit) throw overLimit(this.#origin.bodyLimit)
+        if (!this.#hasRoom(this.#length)) throw noMemoryForAnswer()
+        if (!this.#first) this.#first = chunk
+        else {
+          this.#others ??= new Gathering()
+          this.#others.push(chunk)
+        }
+      }
+    } catch (error) {
+      controller.abort(error as Error)
+    }
+  }
+
+  /** Keeps what is quoted. The rest is not waited for, because it may have no end. */
+  #keepBeginning(chunk: Buffer, controller: Dispatcher.DispatchController): void {
+    const excess = this.#length - MAX_QUOTED_BYTES
+    this.#others ??= new Gathering()
+    this.#first ??= Buffer.alloc(0)
+    this.#others.push(excess > 0 ? chunk.subarray(0, chunk.length - excess) : chunk)
+    if (excess <= 0) return
+    this.onResponseEnd()
+    controller.abort(new ChannelError('The request was aborted'))
+  }
+
+  onResponseEnd(): void {
+    this.#reservation?.end()
+    if (this.#sink) return void this.#sink.push(null)
+    const body = this.#first ? [this.#first, ...(this.#others?.take() ?? [])] : []
+    const answer = { status: this.#status, kind: this.#kind, headers: this.#headers, body }
+    if (this.#slices) this.#slices.finish(() => this.#settle.resolve(answer))
+    else this.#settle.resolve(answer)
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#reservation?.end()
+    if (this.#sink) return void this.#sink.destroy(channelError(error))
+    const reject = () => this.#settle.reject(channelError(error))
+    // Events that arrived before the stream broke may contain the answer.
+    if (this.#slices) this.#slices.finish(reject)
+    else reject()
+  }
+
+  #readEvents(chunk: Buffer, controller: Dispatcher.DispatchController): void {
+    if (this.#length > this.#origin.streamLimit)
+      throw new ChannelError(
+        `The server sent a stream of more than ${this.#origin.streamLimit} bytes (limits.streamBytes)`,
+        {
+          protocol: true,
+        },
+      )
+    const decoder = this.#events as SseDecoder
+    const slices = this.#slices as Slices<SseEvent>
+    slices.deliver(decoder.push(chunk))
+    // It is that of one client now.
+    if (decoder.isTooLong && !this.#reader.isShared) throw new SseError(this.#origin.bodyLimit)
+    if (slices.busy) controller.pause()
+    // Without memory for an event, only this event is dropped: other events may follow in the stream.
+    if (this.#hasRoom(decoder.kept)) return
+    decoder.skip()
+    this.#hasRoom(decoder.kept)
+  }
+
+  #handOn(event: SseEvent, controller: Dispatcher.DispatchController): void {
+    try {
+      this.#reader.onEvent?.(event, this.#events as SseDecoder)
+    } catch (error) {
+      this.#slices?.clear()
+      controller.abort(error as Error)
+    }
+  }
+
+  /** Reserves `bytes` in total. Returns whether there is memory for them. */
+  #hasRoom(bytes: number): boolean {
+    if (bytes <= SMALL && !this.#reservation) return true
+    this.#reader.onPart?.(bytes)
+    this.#reservation ??= this.#origin.memory.reserve(this.#principal, SMALL)
+    return this.#reservation.resize(bytes) === undefined
+  }
+}
+
+/** Wraps a connector: adds to each connection what has to listen before undici does. */
+function withListeners(connect: Connect): Connect {
+  return (target, done) =>
+    connect(target, (...result) => {
+      const [, socket] = result
+      if (socket) {
+        keepAlert(socket)
+        readToTheEnd(socket)
+        socket.setKeepAlive(true, KEEP_ALIVE)
+      }
+      done(...result)
+    })
+}
+
+/** Wraps a connector: its failures become ChannelErrors of requests that were not delivered. */
+function withUndelivered(connect: Connect): Connect {
+  return (target, done) =>
+    connect(target, (...[error, socket]) => {
+      if (error) done(new ChannelError(whatOf(error), { cause: error, delivered: 'no' }), null)
+      else done(null, socket as NonNullable<typeof socket>)
+    })
+}

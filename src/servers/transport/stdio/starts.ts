@@ -1,0 +1,52 @@
+/** Limits how fast processes are started for one principal (`limits.startsPerMinute`): a burst, then a steady rate. */
+import { Fault } from '../../../base/fault/fault.js'
+import { personOf } from '../../../base/texts/principal.js'
+import { pause } from '../../../base/time/pause.js'
+
+export interface StartsOptions {
+  /** Processes that may be started at once. */
+  burst: number
+  /** Processes that may be started per minute after the burst. */
+  perMinute: number
+}
+
+/** Maximum milliseconds that a start waits. */
+const PATIENCE = 5_000
+/** With this many remembered principals, those that may start a full burst again are forgotten. */
+const MAX_STARTERS = 1_000
+
+export class Starts {
+  #options: StartsOptions
+  /** By principal: when the steady rate will have caught up with its starts so far, by `performance.now()`. */
+  readonly #paidUntil = new Map<string, number>()
+
+  constructor(options: StartsOptions) {
+    this.#options = options
+  }
+
+  /** Applies another rate. Earlier starts count. */
+  change(options: StartsOptions): void {
+    this.#options = options
+  }
+
+  /** Waits until a principal may start a process. Rejects with a Fault if that would take too long. */
+  async turn(principal: string): Promise<void> {
+    const person = personOf(principal)
+    const { burst, perMinute } = this.#options
+    const interval = 60_000 / perMinute
+    const now = performance.now()
+    const paidUntil = Math.max(this.#paidUntil.get(person) ?? 0, now)
+    const wait = paidUntil - now - (burst - 1) * interval
+    if (wait > PATIENCE)
+      throw new Fault('rateLimited', 'This caller has started too many processes of the server lately', {
+        retryAfter: Math.ceil((wait - PATIENCE) / 1_000),
+      })
+    if (this.#paidUntil.size >= MAX_STARTERS) this.#forget(now)
+    this.#paidUntil.set(person, paidUntil + interval)
+    if (wait > 0) await pause(wait)
+  }
+
+  #forget(now: number): void {
+    for (const [person, paidUntil] of this.#paidUntil) if (paidUntil <= now) this.#paidUntil.delete(person)
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * The replicas of a bridge: a client reaches a session or call of one replica through all, because ids of sessions name their replica
+ * (`sessionId` makes them, `ownerOf` checks them). They share state in Redis.
+ */
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, RequestListener } from 'node:http'
+import { LRUCache } from 'lru-cache'
+import { Sealer, type SealKey } from '../../base/crypto/seal.js'
+import { Fault } from '../../base/fault/fault.js'
+import type { Signal } from '../../base/time/hang-up.js'
+import type { Certificate } from '../../mcp/ports/events.js'
+import type {
+  ChangeListener,
+  ChangeNotice,
+  ForwardedAnswer,
+  ForwardedRequest,
+  OwnedByReplica,
+  Replicas,
+} from '../../mcp/ports/replicas.js'
+import { Broadcast } from './broadcast.js'
+import type { RedisAddress } from './connection.js'
+import { Internal } from './internal.js'
+import { ADDRESS, Peers, RENEW } from './peers.js'
+import { digestOf } from './proof.js'
+import { Redis, type RedisLog } from './redis.js'
+import { RedisStore } from './store.js'
+
+/** Options of a replica. */
+export interface ReplicasOptions extends RedisAddress {
+  /** Prefix of all keys and channels. */
+  prefix: string
+  /** Milliseconds that one command may take. */
+  timeout: number
+  /** The client certificate for Redis. */
+  certificate?: Certificate | undefined
+  /** The same in all replicas. */
+  keys: readonly SealKey[]
+  /** The internal address, at which this replica listens for the others. */
+  address: URL
+  log: RedisLog
+}
+
+/** Milliseconds for which Redis keeps the address of a replica, or the record of its shutdown. */
+const LEASE = 3_600_000
+const A_MINUTE = 60_000
+/** Most sessions of other replicas whose owners are cached. */
+const OWNERS = 10_000
+/** The record of the replica that was the last to renew its address. */
+const LATEST = 'latest'
+
+/** The Replicas over HTTP and Redis. */
+export class RedisReplicas implements Replicas {
+  readonly id = randomBytes(8).toString('hex')
+  readonly certificate: Certificate | undefined
+  readonly records: RedisStore
+  readonly #redis: Redis
+  #sealer: Sealer
+  /** The owners of requested sessions. */
+  readonly #owners = new LRUCache<string, string>({ max: OWNERS })
+  readonly #notices: Broadcast
+  readonly #internal: Internal
+  readonly #peers: Peers
+  /** The address for other replicas. */
+  #address = ''
+  #renewing: NodeJS.Timeout | undefined
+  #leaving = false
+
+  constructor({ prefix, keys, certificate, address, ...connecting }: ReplicasOptions) {
+    this.certificate = certificate
+    this.#redis = new Redis({ ...connecting, prefix })
+    this.#sealer = new Sealer(keys, 'replica')
+    const { id } = this
+    const warn = onceAMinute(connecting.log)
+    const sealer = () => this.#sealer
+    const common = { id, prefix, redis: this.#redis, sealer }
+    this.records = new RedisStore(common)
+    this.#notices = new Broadcast(common)
+    this.#internal = new Internal({
+      id,
+      address,
+      sealer,
+      refused: (why, from) =>
+        warn(why, { event: 'internal_request_refused', why, from }, 'refused a request at the address for replicas'),
+    })
+    this.#peers = new Peers({
+      records: this.records,
+      sealer,
+      refused: (replica, why) =>
+        warn(
+          `of ${why}`,
+          { event: 'replica_refused', replica, why },
+          'another replica refuses the requests of this one',
+        ),
+    })
+  }
+
+  /** Replaces the keys. The first one seals, all of them open. */
+  set keys(keys: readonly SealKey[]) {
+    this.#sealer = new Sealer(keys, 'replica')
+    this.#owners.clear()
+  }
+
+  /** Whether Redis is reachable. */
+  get isUp(): boolean {
+    return this.#redis.working
+  }
+
+  /** Whether Redis may evict records; undefined if it has not told. */
+  get mayEvict(): boolean | undefined {
+    return this.#redis.mayEvict
+  }
+
+  /** Listens for other replicas, and connects to Redis. Without Redis, this replica reaches only those that it knows. */
+  async connect(): Promise<void> {
+    this.#address = await this.#internal.listen()
+    await this.#redis.connect()
+    this.#renewing = setInterval(() => void this.#renew(), RENEW).unref()
+    await this.#renew()
+  }
+
+  async #renew(): Promise<void> {
+    await this.records.remember(ADDRESS, this.id, this.#address, LEASE)
+    if (!this.#leaving) await this.records.remember(LATEST, LATEST, this.id, 3 * RENEW)
+  }
+
+  /** Stops announcing this replica as one that takes over requests from others. */
+  leave(): void {
+    this.#leaving = true
+    this.#internal.leave()
+  }
+
+  async another(): Promise<string | undefined> {
+    const isOther = (id: string) => id !== this.id
+    const id = await this.records.waitFor(LATEST, LATEST, 2 * RENEW, isOther)
+    return id !== undefined && isOther(id) ? id : undefined
+  }
+
+  /** Sets the handler for forwarded requests. */
+  serve(answer: RequestListener): void {
+    this.#internal.use(answer)
+  }
+
+  async forward(owned: OwnedByReplica, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer> {
+    if (this.isForwarded(request.received))
+      throw new Fault('internal', `Forwarding loop: this request was already forwarded, and ${owned.owner} owns it`)
+    return this.#peers.forward(owned, request, signal)
+  }
+
+  isForwarded(request: IncomingMessage): boolean {
+    return this.#internal.digestFor(request) !== undefined
+  }
+
+  checkBody(request: IncomingMessage, body: unknown): void {
+    const digest = this.#internal.digestFor(request)
+    if (digest !== undefined && digest !== digestOf(body instanceof Uint8Array ? body : undefined))
+      throw new Fault('unauthorized', 'The body differs from the one that the other replica has signed')
+  }
+
+  sessionId(): string {
+    const id = `${this.id}.${randomBytes(24).toString('base64url')}`
+    return `${id}.${this.#sealer.hash(id)}`
+  }
+
+  ownerOf(sessionId: string): string | undefined {
+    const known = this.#owners.get(sessionId)
+    if (known !== undefined) return known
+    const [owner, , hash] = sessionId.split('.')
+    const ours = owner !== undefined && hash !== undefined && owner !== this.id
+    if (!ours || !this.#sealer.standsFor(hash, sessionId.slice(0, -hash.length - 1))) return undefined
+    this.#owners.set(sessionId, owner)
+    return owner
+  }
+
+  tell(notice: ChangeNotice): void {
+    this.#notices.tell(notice)
+  }
+
+  hear(server: string, listener: ChangeListener): () => void {
+    return this.#notices.hear(server, listener)
+  }
+
+  /** Records that this replica has shut down, so that requests for its sessions and calls fail at once. */
+  async close(): Promise<void> {
+    clearInterval(this.#renewing)
+    this.#peers.close()
+    await Promise.all([this.#internal.close(), this.records.remember(ADDRESS, this.id, '', LEASE)])
+    this.#redis.close()
+  }
+}
+
+/** Logs each kind of warning at most once a minute, because strangers can cause them. */
+function onceAMinute(log: RedisLog): (kind: string, ...entry: Parameters<RedisLog['warn']>) => void {
+  const last = new Map<string, number>()
+  return (kind, ...entry) => {
+    const now = performance.now()
+    if (now - (last.get(kind) ?? Number.NEGATIVE_INFINITY) < A_MINUTE) return
+    last.set(kind, now)
+    log.warn(...entry)
+  }
+}
