@@ -175,10 +175,10 @@ t.test('the tree fails on a file without a description, and on an event that no 
     join(folder, 'src/main.ts'),
     `#!/usr/bin/env node\n/**\n * Starts all of\n * it. And more.\n */\nlog.info({ event: 'started', ready: 'yes' })\n/** No. */`,
   )
-  t.equal((await tree()).stdout, 'src/main.ts: Starts all of it. Logs started.\nsrc/log/events.ts: The events.\n')
+  t.equal((await tree()).stdout, 'src/main.ts: Starts all of it. Logs started.\nsrc/base/log/events.ts: The events.\n')
 
   writeFileSync(join(folder, 'src/base/net/proxy.ts'), "import './fetch.js'\n")
-  await t.rejects(tree(), /do not begin with a comment that says what they are: net\/proxy\.ts\n$/)
+  await t.rejects(tree(), /do not begin with a comment that says what they are: base\/net\/proxy\.ts\n$/)
   writeFileSync(join(folder, 'src/main.ts'), '/** Starts. */\n')
   writeFileSync(join(folder, 'src/base/net/proxy.ts'), '/** Finds proxies. */\n')
   await t.rejects(tree(), /No file logs these events of src\/base\/log\/events\.ts: started\n$/)

@@ -1,4 +1,4 @@
-/** Who may import whom: the sources are compared with the arrows in docs/development/mechanisms.md and the list of rooms in docs/development/architecture.md. */
+/** Who may import whom: the sources are compared with the floors in docs/development/architecture.md and the arrows in mechanisms.md. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -9,14 +9,20 @@ const source = fileURLToPath(new URL('../src/', import.meta.url))
 
 const document = readFileSync(new URL('../docs/development/architecture.md', import.meta.url), 'utf8')
 
-/** Each room, and the rooms that it may import: the lines `room -> room, room` of docs/development/mechanisms.md. */
+/** The floors of the picture that docs/development/architecture.md begins with, from above. */
+const FLOORS = [...(document.split('```')[1] ?? '').matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map(([, name = '']) => name)
+
+/** Each floor, and each room of a floor that consists of rooms, and what they import: the lines `place -> place, place` of mechanisms.md. */
 const mechanisms = readFileSync(new URL('../docs/development/mechanisms.md', import.meta.url), 'utf8')
 const arrows = new Map(
-  [...mechanisms.matchAll(/^([a-z-]+) -> ([a-z-, ]+)$/gm)].map(([, from = '', to = '']) => [
+  [...mechanisms.matchAll(/^([a-z/]+) -> ([a-z, /]+)$/gm)].map(([, from = '', to = '']) => [
     from,
     to === 'nothing' ? [] : to.split(', '),
   ]),
 )
+
+/** Where a process or a program begins: above all floors. */
+const ENTRY = ['entry.ts', 'executable.cjs', 'main.ts', 'start.js']
 
 /** Packages and Node modules, and the places that may use them; what is not here, nobody may. */
 const packages: Record<string, readonly string[]> = {
@@ -232,7 +238,7 @@ const packages: Record<string, readonly string[]> = {
 }
 
 /** Rooms that compute, and do nothing else. */
-const PURE = ['rpc', 'protocol', 'fault', 'limits']
+const PURE = ['base/rpc', 'mcp/protocol', 'base/fault', 'base/limits']
 
 interface Import {
   from: string
@@ -249,21 +255,53 @@ const imports: Import[] = files.flatMap((file) => {
 })
 
 const folders = new Set(files.flatMap((file) => file.split('/').map((_, at, parts) => parts.slice(0, at).join('/'))))
-const roomOf = (file: string) => file.split('/')[0] as string
+const floorOf = (file: string) => file.split('/')[0] as string
+/** The room of a file, without the ending; undefined on a floor without rooms, and above the floors. */
+const roomOf = (file: string) => {
+  const room = file.split('/').slice(0, 2).join('/')
+  return arrows.has(room) ? room : undefined
+}
 const target = ({ from, to }: Import) => new URL(to, `file:///${from}`).pathname.slice(1).replace(/\.js$/, '')
 const own = imports.filter(({ to }) => to.startsWith('.'))
 
-t.test('rooms import what docs/development/mechanisms.md says, and nothing else', async (t) => {
-  t.ok(imports.length > 100)
-  const found = new Map(files.map((file) => [roomOf(file.replace(/\.ts$/, '')), new Set<string>()]))
+t.test('src has the floors of the picture, and the files of the entry', async (t) => {
+  const found = readdirSync(source, { withFileTypes: true })
+  t.same(
+    found.filter((one) => one.isDirectory()).map(({ name }) => name),
+    [...FLOORS].sort(),
+  )
+  t.same(
+    found.filter((one) => !one.isDirectory()).map(({ name }) => name),
+    ENTRY,
+  )
+})
+
+t.test('a file imports only its own floor and floors below it', async (t) => {
+  t.ok(own.length > 3_000, `${own.length} imports`)
+  // Above the floors, places have no number.
+  const number = (file: string) => FLOORS.indexOf(floorOf(file))
+  t.same(
+    own.filter((one) => number(target(one)) < number(one.from)),
+    [],
+  )
+})
+
+t.test('floors and rooms import what docs/development/mechanisms.md says, and nothing else', async (t) => {
+  const found = new Map([...arrows.keys()].map((place) => [place, new Set<string>()]))
   for (const one of own) {
-    const [from, to] = [roomOf(one.from), roomOf(target(one))]
-    if (from !== to) found.get(from)?.add(to)
+    const to = target(one)
+    const [above, below] = [floorOf(one.from), floorOf(to)]
+    if (above !== below) found.get(above)?.add(below)
+    const [room, other] = [roomOf(one.from), roomOf(to)]
+    if (above === below && room !== other) found.get(room ?? '')?.add(other ?? '')
   }
   t.same(
-    Object.fromEntries([...found].sort().map(([room, to]) => [room, [...to].sort()])),
-    Object.fromEntries([...arrows].sort().map(([room, to]) => [room, [...to].sort()])),
+    Object.fromEntries([...found].sort().map(([place, to]) => [place, [...to].sort()])),
+    Object.fromEntries([...arrows].sort().map(([place, to]) => [place, [...to].sort()])),
   )
+  const withRooms = new Set([...arrows.keys()].filter((place) => place.includes('/')).map(floorOf))
+  for (const file of files.filter((name) => withRooms.has(floorOf(name))))
+    t.ok(roomOf(file.replace(/\.ts$/, '')), `${file} is in a room`)
 })
 
 t.test('files and folders that the documents name exist', async (t) => {
@@ -274,21 +312,27 @@ t.test('files and folders that the documents name exist', async (t) => {
   for (const name of documents) {
     const text = readFileSync(new URL(name, folder), 'utf8')
     for (const [, place = ''] of text.matchAll(/`([a-z]+(?:\/[a-z-]+)+)(?:\.ts)?`/g))
-      if (arrows.has(roomOf(place)) && !existsSync(new URL(`../${place}`, import.meta.url))) named.push([name, place])
+      if (FLOORS.includes(floorOf(place)) && !existsSync(new URL(`../${place}`, import.meta.url)))
+        named.push([name, place])
   }
   for (const [name, place] of atLeast(t, 50, 'places', named)) t.ok(places.has(place), `${name}: ${place}`)
 })
 
-t.test('docs/development/architecture.md lists all rooms, and each imports only rooms below it', async (t) => {
-  const [, section = ''] = document.split('\n## The rooms\n')
-  const lines = [...(section.split('\n## ')[0] ?? '').matchAll(/^- (`.*?): /gm)].map(([, names = '']) =>
-    [...names.matchAll(/`([a-z]+)`/g)].map(([, name = '']) => name),
-  )
-  const listed = lines.flat().filter((name) => name !== 'start')
-  t.same([...listed].sort(), [...arrows.keys()].sort())
-  for (const [from, to] of arrows)
-    for (const room of to) t.ok(listed.indexOf(room) > listed.indexOf(from), `${from} stands above ${room}`)
-})
+t.test(
+  'docs/development/architecture.md lists all floors and rooms, and each imports only what stands below it',
+  async (t) => {
+    const [, section = ''] = document.split('\n## The floors\n')
+    const lines = [...(section.split('\n## ')[0] ?? '').matchAll(/^ *- (`.*?)(?:: .*)?$/gm)]
+    const listed = lines.flatMap(([, names = '']) => [...names.matchAll(/`([a-z/]+)`/g)].map(([, name = '']) => name))
+    t.same([...listed].sort(), [...arrows.keys()].sort())
+    t.same(
+      listed.filter((name) => !name.includes('/')),
+      FLOORS,
+    )
+    for (const [from, to] of arrows)
+      for (const place of to) t.ok(listed.indexOf(place) > listed.indexOf(from), `${from} stands above ${place}`)
+  },
+)
 
 t.test('every place of the table "Where does a change go?" exists and has the code named beside it', async (t) => {
   const [, section = ''] = document.split('\n## Where does a change go?\n')
@@ -307,15 +351,9 @@ t.test('every place of the table "Where does a change go?" exists and has the co
   }
 })
 
-t.test('only the inspector, its page and the commands know what records and shows', async (t) => {
-  for (const room of ['recorder', 'inspect', 'page'])
-    t.same(
-      [...new Set(own.filter((one) => roomOf(target(one)) === room).map(({ from }) => roomOf(from)))].filter(
-        (from) => !['recorder', 'inspect', 'page', 'replay', 'cli'].includes(from),
-      ),
-      [],
-      room,
-    )
+t.test('only commands know the inspector', async (t) => {
+  const users = own.filter((one) => floorOf(target(one)) === 'inspector').map(({ from }) => floorOf(from))
+  t.same([...new Set(users)].sort(), ['command', 'inspector'])
 })
 
 t.test('a bridge loads what records and shows only if it has an inspector', async (t) => {
@@ -331,15 +369,15 @@ t.test('a bridge loads what records and shows only if it has an inspector', asyn
     const loaded = [...load(start, new Set())]
     t.ok(loaded.length > 1, start)
     t.same(
-      loaded.filter((file) => ['recorder', 'inspect', 'page'].includes(roomOf(file))),
+      loaded.filter((file) => floorOf(file) === 'inspector' && file !== 'inspector/replay/copy-forms'),
       [],
       start,
     )
   }
-  t.ok([...load('cli/inspector', new Set())].some((file) => roomOf(file) === 'recorder'))
+  t.ok([...load('command/inspector', new Set())].some((file) => floorOf(file) === 'inspector'))
 })
 
-t.test('there is no circle of rooms', async (t) => {
+t.test('there is no circle of floors and rooms', async (t) => {
   t.same(circlesIn(arrows), [])
 })
 
@@ -381,11 +419,11 @@ t.test('packages are used only where allowed', async (t) => {
 })
 
 t.test('pure rooms import neither a package nor a module of Node', async (t) => {
-  const pure = imports.filter(({ from }) => PURE.includes(roomOf(from)))
+  const pure = imports.filter(({ from }) => PURE.includes(roomOf(from) ?? ''))
   for (const { from, to } of atLeast(t, 100, 'imports of what is pure', pure)) {
     t.ok(to.startsWith('.') && !builtinModules.includes(to), `${from} imports ${to}`)
   }
-  for (const file of files.filter((name) => PURE.includes(roomOf(name)))) {
+  for (const file of files.filter((name) => PURE.includes(roomOf(name) ?? ''))) {
     t.notMatch(readFileSync(source + file, 'utf8'), /\b(?:Buffer|process|setTimeout|setInterval)\b\s*[.(]/, file)
   }
 })

@@ -110,7 +110,7 @@ t.test('tools and TypeScript accept its exports and types', async (t) => {
   await run('npm', ['run', 'build'], { cwd: root })
   await t.resolves(run(execPath, ['.ci/api.mjs', '--check'], { cwd: root }), 'the reports in docs/api are fresh')
   const published = readdirSync(join(root, 'dist/types'), { recursive: true, encoding: 'utf8' })
-  const embed = ['create', 'fastify', 'file-options', 'index', 'options', 'plugin'].map((name) => `embed/${name}`)
+  const embed = ['create', 'fastify', 'file-options', 'index', 'options', 'plugin'].map((name) => `app/embed/${name}`)
   for (const ending of ['.d.ts', '.d.cts'])
     t.same(
       published.filter((name) => name.endsWith(ending)).sort(),

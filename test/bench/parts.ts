@@ -23,7 +23,7 @@ const PARTS: readonly [file: RegExp, part: string][] = [
     'Node.js: sockets and streams',
   ],
   [/^node:/, 'Node.js: all else'],
-  [/^src\/(downstream|upstream)\/([^/.]+)\//, 'bridge: $1/$2'],
+  [/^src\/((?!app|command|config|inspector)[^/.]+)\/([^/.]+)\//, 'bridge: $1/$2'],
   [/^src\/([^/.]+)\//, 'bridge: $1'],
   [/^src\//, 'bridge: all else'],
   [/^(?:fastify|avvio|find-my-way|light-my-request|@fastify\/.*|fast-.*|secure-json-parse)$/, 'Fastify'],
