@@ -11,7 +11,7 @@ import { checkNow, invalidAsJson } from './command/check.js'
 import { cliErrorOf, EXIT, inFields, inWords } from './command/errors.js'
 import { adviceToRun, configOf, probeAgain } from './command/own-command.js'
 import { type Command, parseCommand, speaksToPeople } from './command/parse.js'
-import { type EndSignal, type Program, quietLog, sourcesOf } from './command/program.js'
+import { type EndSignal, type Program, quietLog, sourcesOf, WORKER } from './command/program.js'
 import { startAhead } from './command/start-ahead.js'
 import type { Settings } from './config/settings.js'
 import { endPrograms } from './servers/transport/stdio/process-group.js'
@@ -24,6 +24,7 @@ const version = versionOfBridge()
 const argv = process.argv.slice(2)
 const terminal = isatty(2)
 const { env } = process
+const primary = channelToPrimary()
 /**
  * The streams that are terminals of a process that was not detached by `nohup`, which replaces them. Only on Linux does it
  * replace the input as well.
@@ -40,7 +41,8 @@ let onSignal = (signal: EndSignal): void => {
   const exit = () => process.exit(signal === 'SIGINT' ? 130 : 143)
   endPrograms().then(exit, exit)
 }
-for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => onSignal(signal))
+// The process that has started a worker tells it when to end: a terminal and systemd send signals to both.
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => primary || onSignal(signal))
 // Node.js would open its debugger for every process of this user, such as a server that the bridge has started.
 process.on('SIGUSR1', () => {})
 /** Handles SIGHUP of a command that serves. The system also sends it when the terminal of the process is closed. */
@@ -55,6 +57,7 @@ const program: Program = {
   nodeVersion: process.versions.node,
   node: process.execPath,
   script: isSea() ? undefined : process.argv[1],
+  nodeArgs: process.execArgv,
   // A stream is opened when a command uses it.
   get stdin() {
     return process.stdin
@@ -74,6 +77,7 @@ const program: Program = {
     platform: process.platform,
     probe: () => probeAgain({ argv, env }),
   },
+  primary,
   onSignal(handle) {
     onSignal = handle
   },
@@ -237,7 +241,20 @@ async function run(command: Command): Promise<number | undefined> {
     }
     case 'run': {
       survive()
+      if (!primary && command.settings.workers !== 1) {
+        const { workersFor, startWorkers } = await import('./command/workers.js')
+        const count = workersFor(command.settings)
+        if (count > 1) {
+          startWorkers(command, program, count)
+          return undefined
+        }
+      }
       if (command.record === undefined) startAhead(command.settings, env)
+      if (primary) {
+        const { serveAsWorker } = await import('./command/serve-worker.js')
+        await serveAsWorker(command, program, primary)
+        return undefined
+      }
       const { serve } = await import('./command/serve.js')
       await serve(command, program)
       return undefined
@@ -247,7 +264,14 @@ async function run(command: Command): Promise<number | undefined> {
 
 /** From now on, SIGHUP ends the process only if its terminal was closed. Before its command is known, and in others, it does. */
 function survive(): void {
-  process.on('SIGHUP', () => (attached && !hasTerminal() ? onSignal('SIGHUP') : onHangUp()))
+  process.on('SIGHUP', () => primary || (attached && !hasTerminal() ? onSignal('SIGHUP') : onHangUp()))
+}
+
+/** Programs that a worker starts are no workers. */
+function channelToPrimary(): Program['primary'] {
+  if (env[WORKER] === undefined || !process.send) return undefined
+  delete env[WORKER]
+  return process as Program['primary']
 }
 
 /** A terminal that closes sends a signal at once. If it disappears without a signal, the process was detached. */

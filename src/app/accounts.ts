@@ -44,8 +44,8 @@ export function accountsOf(
     onBehalf: isOnBehalf(settings),
     accountName: all.oauth.account,
     settings: { ...client, allow },
-    // People sign in at any replica, and use their tokens at all of them.
-    store: isOnPage && replicas ? new ReplicatedStore(replicas.records) : signIn.store,
+    // People sign in at any replica, and use their tokens at all of them. Workers have the same files.
+    store: isOnPage && replicas?.records.lasting ? new ReplicatedStore(replicas.records) : signIn.store,
     desk: isOnPage ? desk : undefined,
     person: signIn.person,
     network: {

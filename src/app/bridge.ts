@@ -13,6 +13,7 @@ import { CountedWindows } from '../clients/plugins/counted-windows.js'
 import type { PipeOptions, PipePlace } from '../clients/stdio.js'
 import { changedOptions } from '../config/changed.js'
 import { groupPaths, type Listen, parseListen, type Settings, servedPaths, shareOf } from '../config/settings.js'
+import type { BridgeStatus } from '../mcp/ports/bridge-status.js'
 import type { Conditions, Gauge } from '../mcp/ports/events.js'
 import type { InspectedBridge } from '../mcp/ports/inspected-bridge.js'
 import { PageQuestions } from '../middle/policy/approval/page-questions.js'
@@ -21,9 +22,10 @@ import { KeptResults } from '../middle/policy/cut/kept.js'
 import type { Verdict } from '../servers/era/verdict.js'
 import type { UpstreamServer } from '../servers/server.js'
 import { Desk } from '../services/oauth/page/desk.js'
-import type { RedisReplicas } from '../services/replicas/replicas.js'
+import type { HttpReplicas } from '../services/replicas/replicas.js'
 import type { AuditLines } from '../services/telemetry/audit-lines.js'
 import { startAudit } from '../services/telemetry/audit-log.js'
+import type { MetricData } from '../services/telemetry/metrics.js'
 import { type BridgeContext, observerOf } from './context.js'
 import { Descriptors } from './descriptors.js'
 import type { GroupMount } from './group-mount.js'
@@ -37,6 +39,7 @@ import { NextMounts } from './next-mounts.js'
 import type { Served } from './served.js'
 import type { Shared } from './shared.js'
 import { addressesInUse, certificatesOf, gaugesOf, processNow, readinessOf, serversNow, statusOf } from './status.js'
+import { type Ready, readinessTogether, statusTogether } from './together.js'
 
 /**
  * Called with the result of a server's warm-up: its verdict, or a Fault; undefined if that needs the credential of a
@@ -70,6 +73,7 @@ export const NEED_RESTART = [
   'admin',
   'redis',
   'replicas',
+  'workers',
   'metrics',
   'metricsTools',
   'log',
@@ -92,7 +96,7 @@ export class Bridge {
   readonly #log: Log
   readonly #shared: Shared
   readonly #refusals: Refusals
-  readonly #replicas: RedisReplicas | undefined
+  readonly #replicas: HttpReplicas | undefined
   readonly #http: HttpService
   /** What the inspector shows, and a way to call what is served. */
   readonly inspected: InspectedBridge & Required<Pick<InspectedBridge, 'status'>>
@@ -147,7 +151,12 @@ export class Bridge {
       descriptors: new Descriptors(context.log),
       loggedCalls: settings.log.calls,
     }
-    const { metrics } = context
+    const { metrics, workers } = context
+    workers?.tells({
+      status: () => this.inspected.status(),
+      readiness: () => this.#readiness,
+      metrics: () => metrics?.data(this.#gauges, this.#conditions) ?? [],
+    })
     this.inspected = {
       servers: () => serversNow(this.mounts),
       simplified: (group) => this.groups.get(group)?.simplified ?? [],
@@ -164,10 +173,15 @@ export class Bridge {
       audit: this.#audit,
       desk: this.#shared.desk,
       questions: this.#shared.pageQuestions,
-      state: () => this.#readiness,
+      state: async () => (workers ? readinessTogether(await workers.gather<Ready>('readiness')) : this.#readiness),
+      status: async () =>
+        workers ? statusTogether(await workers.gather<BridgeStatus>('status')) : this.inspected.status(),
       metrics: metrics && {
         contentType: metrics.contentType,
-        text: () => metrics.text(this.#gauges, this.#conditions),
+        text: async () =>
+          workers
+            ? metrics.together(await workers.gather<MetricData[]>('metrics'))
+            : metrics.text(this.#gauges, this.#conditions),
       },
       inspected: this.inspected,
     })
@@ -236,7 +250,7 @@ export class Bridge {
     this.#answerable = false
   }
 
-  /** Connects to the servers before the first call. Calls `report` with the result of each server. */
+  /** Connects to the servers before the first call. LinkCalls `report` with the result of each server. */
   warmUp(report: WarmedUp): Promise<void> {
     return this.#warmUp([...this.mounts.values()], report)
   }

@@ -15,9 +15,10 @@ import type { Tracer } from '../mcp/protocol/trace.js'
 import { adviceOn } from '../servers/advice.js'
 import type { MountTrust } from '../services/discovery/trust/mount-trust.js'
 import type { SignInParts } from '../services/oauth/parts.js'
-import type { RedisReplicas } from '../services/replicas/replicas.js'
+import type { HttpReplicas } from '../services/replicas/replicas.js'
 import type { Metrics } from '../services/telemetry/metrics.js'
 import type { Shared } from './shared.js'
+import type { Workers } from './workers.js'
 
 export interface BridgeContext {
   log: Log
@@ -32,7 +33,9 @@ export interface BridgeContext {
   /** Where lists of servers are kept beyond a restart; nowhere by default. */
   lists?: ListStore | undefined
   /** The other replicas; none by default. */
-  replicas?: RedisReplicas | undefined
+  replicas?: HttpReplicas | undefined
+  /** The other workers of the bridge, if this process is one; by default it is not. */
+  workers?: Workers | undefined
   /** Records calls and messages; none by default. */
   recorder?: Recorder | undefined
   /** Shows what `recorder` records; none by default. */

@@ -52,6 +52,7 @@ export interface HttpServiceOptions {
   questions: PageQuestions
   /** What health checks report, and `/status`. */
   state: HealthOptions['state']
+  status: HealthOptions['now']
   metrics: HealthOptions['metrics']
   /** What the inspector shows and calls. */
   inspected: InspectedBridge
@@ -70,7 +71,7 @@ interface Places {
 }
 
 type HttpListen = Listen & { kind: 'http' }
-type Bound = Pick<ListenerOptions, 'maxConnections' | 'maxConnectionsOption'>
+type Bound = Pick<ListenerOptions, 'maxConnections' | 'maxConnectionsOption' | 'entrance'>
 
 /** Most connections to the `admin` address. */
 const ADMIN_CONNECTIONS = 100
@@ -130,12 +131,15 @@ export class HttpService {
 
   /** Begins to listen. Resolves to the origin of the address for clients. */
   async listen(listen: HttpListen, settings: Settings, mounts: Mounts): Promise<string> {
-    const { replicas, inspector } = this.#options.context
+    const { replicas, inspector, workers } = this.#options.context
     this.#listen = listen
     this.#pem = settings.tls && filesAt('tls', settings.tls, this.#options.context.log)
     this.#front = await this.#build(settings, mounts)
     const bound = { maxConnections: settings.limits.connections, maxConnectionsOption: 'limits.connections' }
-    this.#listener = await this.#listenerOf(this.#front, settings, bound)
+    this.#listener = await this.#listenerOf(this.#front, settings, {
+      ...bound,
+      entrance: workers?.entranceOf('listen'),
+    })
     replicas?.serve((request, response) => this.#listener?.front.routing(request, response))
     await replicas?.connect().catch(throwOf('replicas.address'))
     const given = givenSockets(this.#options.context.env, process.pid, settings.admin !== undefined)
@@ -206,7 +210,7 @@ export class HttpService {
   }
 
   async #build(settings: Settings, mounts: Mounts): Promise<FastifyInstance> {
-    const { refusals, state, metrics, context, desk, questions, inspected } = this.#options
+    const { refusals, state, status, metrics, context, desk, questions } = this.#options
     const listen = this.#listen as HttpListen
     const places = placesOf(settings, listen, mounts, this.#places)
     // Metrics and status reveal the servers and their use, so they are served only on the loopback or with `auth.tokens`.
@@ -214,7 +218,7 @@ export class HttpService {
     const health = {
       state,
       detailed: false,
-      now: known ? inspected.status : undefined,
+      now: known ? status : undefined,
       metrics: known ? metrics : undefined,
     }
     const verifier = await this.#verifierFor(settings)
@@ -287,8 +291,8 @@ export class HttpService {
   }
 
   async #serveAdmin(settings: Settings, listen: HttpListen, given: number | undefined): Promise<void> {
-    const { state, metrics, context, inspected } = this.#options
-    const health = { state, detailed: true, now: inspected.status, metrics }
+    const { state, status, metrics, context } = this.#options
+    const health = { state, detailed: true, now: status, metrics }
     this.#admin = await this.#adminListener(settings, listen, health)
     this.#adminUrl = await this.#admin.listen(listen, given).catch(throwOf('admin'))
     if (context.inspector) this.#inspectUrl = this.#adminUrl + context.inspector.path
@@ -316,7 +320,8 @@ export class HttpService {
         inspector: { path: inspector.path, register: (app: FastifyInstance) => inspector.register(app, inspected) },
       }),
     })
-    return this.#listenerOf(front, settings, { maxConnections: ADMIN_CONNECTIONS })
+    const entrance = context.workers?.entranceOf('admin')
+    return this.#listenerOf(front, settings, { maxConnections: ADMIN_CONNECTIONS, entrance })
   }
 
   async #listenerOf(front: FastifyInstance, settings: Settings, bound: Bound): Promise<Listener> {

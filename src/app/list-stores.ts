@@ -13,14 +13,14 @@ interface Places {
   /** The folder for what the bridge knows of a user; undefined if there is none. */
   folder: string | undefined
   log: Pick<Log, 'warn'>
-  /** What replicas share; undefined without Redis. */
-  records: Pick<SharedStore, 'recall' | 'remember'> | undefined
+  /** What replicas share; undefined without any. */
+  records: Pick<SharedStore, 'lasting' | 'recall' | 'remember'> | undefined
 }
 
 /** Undefined if they are kept in memory only. */
 export function listStoreOf({ lists, listen }: Settings, { folder, log, records }: Places): ListStore | undefined {
   if (lists === 'memory') return undefined
-  if (records) return sharedLists(records, log)
+  if (records?.lasting) return sharedLists(records, log)
   if (folder === undefined || (lists === undefined && !isOnThisMachine(parseListen(listen)))) return undefined
   return new ListFiles({ folder: join(folder, 'lists'), log })
 }

@@ -14,13 +14,13 @@ import { createServer as createTlsServer } from 'node:https'
 import { Server as NetServer, type Socket } from 'node:net'
 import { Fault } from '../base/fault/fault.js'
 import { Connections } from '../base/net/connections.js'
-import { type ListenAt, listenAt, originOf } from '../base/net/listen.js'
+import type { ListenAt } from '../base/net/listen.js'
 import type { PemFiles } from '../base/net/pem-files.js'
 import { pause } from '../base/time/pause.js'
-import { listenOnGiven } from './given-sockets.js'
+import { listenWith } from './listen-with.js'
 import { Stalled } from './stalled.js'
-import { listenOn } from './unix-socket.js'
 import { headersOf, refuseUnparsed, textOf, WITHIN } from './unparsed.js'
+import type { Entrance } from './workers.js'
 
 /** A handler of requests: a Fastify instance. */
 export interface Front {
@@ -40,6 +40,8 @@ export interface ListenerOptions {
   pem?: PemFiles | undefined
   /** Permissions of a unix socket; by default for its user only. */
   socketMode?: number
+  /** What accepts connections in place of this process. */
+  entrance?: Entrance | undefined
   /** Called for a connection or request that is refused before the handler gets it. */
   refused(fault: Fault, request: { from: string | undefined }): void
 }
@@ -99,18 +101,19 @@ export class Listener {
     return this.#stalled.size
   }
 
-  /**
-   * Starts to listen, on the socket `given` if there is one. Resolves to the origin, which is `unix:/path/to.sock:` on a unix
-   * socket. `localhost` means IPv4 and, if the machine has it, IPv6.
-   */
+  /** Starts to listen, on the socket `given` if there is one. Resolves to the origin. */
   async listen(at: ListenAt, given?: number): Promise<string> {
-    const { host, port, secure = false, socket } = at
-    if (given !== undefined) return this.#take(given, at)
-    if (socket !== undefined) return this.#bindSocket(socket)
-    if (host !== 'localhost') return this.#bind(host, port, secure)
-    const origin = await this.#bind('127.0.0.1', port, secure)
-    await this.#bind('::1', Number(new URL(origin).port), secure).catch(() => {})
-    return origin
+    const { entrance, socketMode: mode = 0o600 } = this.#options
+    const make = () => {
+      const server = this.#serve(at.secure ?? false)
+      this.#servers.push(server)
+      return server
+    }
+    if (!entrance) return listenWith(make, at, { given, mode })
+    const server = make()
+    // Node.js watches the time limits of requests from then on.
+    server.emit('listening')
+    return entrance.open(at, mode, (socket) => server.emit('connection', socket))
   }
 
   /**
@@ -136,37 +139,19 @@ export class Listener {
     await this.#quiet()
     // Not `close` of the HTTP server, which also closes idle connections.
     for (const server of this.#servers) NetServer.prototype.close.call(server)
+    this.#options.entrance?.close()
     this.#held = undefined
     for (const route of held) route()
   }
 
   /** Ends all connections. */
   close(): void {
+    this.#options.entrance?.close()
     this.#stalled.close()
     for (const server of this.#servers) {
       server.close()
       server.closeAllConnections()
     }
-  }
-
-  async #take(given: number, at: ListenAt): Promise<string> {
-    const server = this.#serve(at.secure ?? false)
-    this.#servers.push(server)
-    return listenOnGiven(server, given, at)
-  }
-
-  async #bindSocket(path: string): Promise<string> {
-    const server = this.#serve(false)
-    await listenOn(server, { path, mode: this.#options.socketMode ?? 0o600 })
-    this.#servers.push(server)
-    return `unix:${path}:`
-  }
-
-  async #bind(host: string, port: number, secure: boolean): Promise<string> {
-    const server = this.#serve(secure)
-    const { address, port: actual } = await listenAt(server, host, port)
-    this.#servers.push(server)
-    return originOf({ host: address, port: actual, secure })
   }
 
   #serve(secure: boolean): Server {

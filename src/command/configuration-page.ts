@@ -76,7 +76,7 @@ const OF_BRIDGE: readonly Section[] = [
   {
     title: 'Replicas',
     text: '[replicas.md](../replicas.md) says how replicas work together.',
-    has: under('redis', 'replicas', 'stateKeys'),
+    has: under('redis', 'replicas', 'workers', 'stateKeys'),
   },
   { title: 'Log and metrics', has: under('log', 'metrics', 'metricsTools') },
   { title: 'Inspector', text: '[inspect.md](../inspect.md) says what it shows.', has: under('inspect') },

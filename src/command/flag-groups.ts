@@ -63,6 +63,7 @@ const FRONT = [
   'allow-unauthenticated',
   'publish',
   'redis',
+  'workers',
 ] as const
 export const LOG = ['log-level', 'log-format'] as const
 const INSPECT = ['inspect', 'inspect-payloads'] as const

@@ -93,6 +93,12 @@ export const FLAGS = {
   },
   'allow-unauthenticated': { option: 'allowUnauthenticated' },
   redis: { value: '<url>', option: 'redis.url', example: '--redis redis://redis:6379' },
+  workers: {
+    value: '<number>',
+    option: 'workers',
+    read: (given: string) => (given === 'auto' ? given : numberOf('workers', given)),
+    example: '--workers auto',
+  },
   publish: { option: 'publish', to: {} },
   era: { value: '<era>', option: `${SERVER}.era`, example: '--era modern' },
   session: { value: '<who>', option: `${SERVER}.session`, example: '--session shared' },

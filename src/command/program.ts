@@ -8,8 +8,12 @@ import type { Log } from '../base/log/events.js'
 import { createLog, type LogOutput } from '../base/log/log.js'
 import { readNamed } from '../base/net/readable.js'
 import type { ConfigSources } from '../config/settings.js'
+import type { ProcessChannel } from '../services/replicas/link.js'
 import type { CommandOutput } from './discover.js'
 import type { Circumstances } from './errors.js'
+
+/** The variable that makes a process a worker, if it has a channel to the one that has started it. */
+export const WORKER = 'MCP_BRIDGE_WORKER'
 
 /** A signal that ends the process. SIGHUP does if the terminal of the process was closed. */
 export type EndSignal = 'SIGTERM' | 'SIGINT' | 'SIGHUP'
@@ -26,6 +30,8 @@ export interface Program {
   /** The path of Node.js, and of the script that it was started with. The executable is Node.js without a script. */
   node: string
   script: string | undefined
+  /** The arguments of Node.js before the script. */
+  nodeArgs: readonly string[]
   stdin: Readable
   stdout: Writable
   output: CommandOutput & LogOutput
@@ -33,16 +39,18 @@ export interface Program {
   errors: Circumstances & { readable: boolean }
   /** Replaces what a signal does. Until then it ends the programs that were started, and the process. */
   onSignal(handle: (signal: EndSignal) => void): void
-  /** Calls back when the process is asked to read its configuration again (SIGHUP, while its terminal is open). Until then it ignores that. */
+  /** LinkCalls back when the process is asked to read its configuration again (SIGHUP, while its terminal is open). Until then it ignores that. */
   onReload(handle: () => void): void
-  /** Calls back after an uncaught error. The error has been written, and the exit code set. */
+  /** LinkCalls back after an uncaught error. The error has been written, and the exit code set. */
   onCrash(handle: (error: Error) => void): void
-  /** Calls back with the number of log lines that were dropped, as soon as lines can be written again. */
+  /** LinkCalls back with the number of log lines that were dropped, as soon as lines can be written again. */
   onDroppedLines(handle: (lines: number) => void): void
+  /** The channel to the process that has started this one as a worker; undefined in others. */
+  primary: ProcessChannel | undefined
   /** Writes an error to stderr, and sets the exit code. */
   fail(error: unknown): void
-  /** Ends the process with the exit code that was set, after pending stderr output is written or has failed. */
-  end(): Promise<void>
+  /** Ends the process with this exit code, or else the one that was set, after pending stderr output is written or has failed. */
+  end(code?: number): Promise<void>
   /** Ends the process now, as failed. */
   abort(): void
 }

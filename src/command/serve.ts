@@ -30,8 +30,10 @@ import { type Program, sourcesOf } from './program.js'
 import type { RecordingFile } from './record.js'
 import { losesHeaders } from './runtime.js'
 import { titleOf } from './server-title.js'
+import type { Layered } from './settings.js'
 import { signInFor } from './sign-in.js'
 import { originsOf, StatusSocket } from './status-socket.js'
+import type { Worker } from './worker.js'
 import { writableByGroup } from './writable.js'
 
 /** The command that serves. */
@@ -39,6 +41,8 @@ export type RunCommand = Command & { kind: 'run' }
 
 /** Additions of a command that serves. */
 export interface Serving {
+  /** What this process is, if it is one of several that serve together. */
+  worker?: Worker
   /** Suggested commands, instead of `server/discover`. */
   tries?(url: string): readonly string[]
   /** Called when clients can connect, with the address of the first group or server, and that of the inspector with its token. */
@@ -58,13 +62,15 @@ const TERMINAL_CLOSED = 'the terminal was closed'
 
 /** Starts the bridge, and follows its configuration until the process ends. Resolves once it serves, or has ended. */
 export async function serve(
-  { settings, files, notes, warnings, format, record }: RunCommand,
+  { settings: all, files, notes, warnings, format, record }: RunCommand,
   program: Program,
-  { tries, onListening, onStop }: Serving = {},
+  { worker, tries, onListening, onStop }: Serving = {},
 ): Promise<void> {
   const { version, env, output, errors } = program
+  const settings = worker?.part(all) ?? all
   errors.readable = isReadable(settings.log, output)
-  const log = createLog(settings.log, output)
+  const written = createLog(settings.log, output)
+  const log = worker ? written.child({ worker: worker.number }) : written
   program.onDroppedLines((lines) => log.error({ event: 'log_lines_dropped', lines }, 'log lines dropped'))
   if (format !== undefined)
     log.info({ event: 'config_format_detected', format }, 'configuration is in the format of another program')
@@ -86,7 +92,9 @@ export async function serve(
   const named = tracing !== undefined || (counted && tools > 0)
   const names = named ? new (await import('../services/telemetry/listed-names.js')).ListedToolNames() : undefined
   const signIn = signInFor(program, settings, { log })
-  const replicas = settings.redis && (await import('../app/replicas.js')).replicasOf(settings, log)
+  const replicas = worker
+    ? await worker.replicas(settings, log)
+    : settings.redis && (await import('../app/replicas.js')).replicasOf(settings, log)
   const recording =
     record === undefined
       ? undefined
@@ -107,12 +115,14 @@ export async function serve(
   const lists = listStoreOf(settings, { folder, log, records: replicas?.records })
   const tracer = tracing?.tracer
   const managed = new ManagedLayer()
-  const context = { log, version, env, metrics, tracer, names, lists, replicas, signIn, inspector, recorder, managed }
+  const parts = { metrics, tracer, names, lists, replicas, workers: worker, signIn, inspector, recorder, managed }
+  const context = { log, version, env, ...parts }
   const found = await finding(settings, context, { onPipe: listen.kind === 'stdio', config: configOf(program) })
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
-  const heartbeat = new Heartbeat(env['MCP_BRIDGE_HEALTH_FILE'], log)
-  const socket = new StatusSocket(folder, log)
+  // The process that has started a worker speaks for all of them.
+  const heartbeat = new Heartbeat(worker ? undefined : env['MCP_BRIDGE_HEALTH_FILE'], log)
+  const socket = new StatusSocket(worker ? undefined : folder, log)
   const stop = stopper(bridge, program, {
     tracing,
     found,
@@ -135,7 +145,7 @@ export async function serve(
   let readAgain = () => {}
   program.onReload(() => readAgain())
   const follow = () => {
-    readAgain = followChanges(log, bridge, files, { found, current, program, reloaded, managed })
+    readAgain = followChanges(log, bridge, files, { found, current, program, reloaded, managed, worker })
   }
   try {
     if (listen.kind === 'stdio') {
@@ -166,8 +176,18 @@ export async function serve(
     const say = errors.readable ? output.err : undefined
     const urls = await bridge.listen(listen)
     heartbeat.start()
-    socket.serve(() => ({ ...bridge.inspected.status(), origins: originsOf([...urls.values(), bridge.adminUrl]) }))
-    announce(settings, bridge, urls, { log, version, platform: program.platform, say, token: inspector?.token, tries })
+    const origins = originsOf([...urls.values(), bridge.adminUrl])
+    socket.serve(() => ({ ...bridge.inspected.status(), origins }))
+    worker?.serves(origins)
+    if (worker?.isFirst !== false)
+      announce(settings, bridge, urls, {
+        log,
+        version,
+        platform: program.platform,
+        say,
+        token: inspector?.token,
+        tries,
+      })
     announced()
     collectLessOften()
     const [url] = [...bridge.groupUrls.values(), ...urls.values()]
@@ -198,6 +218,7 @@ interface Following {
   /** Called after a change, with whether the new configuration is in use. */
   reloaded(isSuccessful: boolean): void
   managed: ManagedLayer
+  worker: Worker | undefined
 }
 
 /** Reloads the configuration when one of its files changes. Returns a function that does so at once. */
@@ -205,8 +226,12 @@ function followChanges(
   log: Log,
   bridge: Bridge,
   files: readonly string[],
-  { found, current, program, reloaded, managed }: Following,
+  { found, current, program, reloaded, managed, worker }: Following,
 ): () => void {
+  const read = (changes: Layered) => {
+    const command = parseCommand(program.argv, program.env, changes)
+    return command.kind === 'run' && worker ? { ...command, settings: worker.part(command.settings) } : command
+  }
   let followed: readonly string[] = []
   const follow = (now: readonly string[]) => {
     for (const file of followed) unwatchFile(file)
@@ -220,7 +245,7 @@ function followChanges(
   const look = (onlyIfDifferent = false) => {
     let command: Command
     try {
-      command = parseCommand(program.argv, program.env, managed.changes)
+      command = read(managed.changes)
     } catch (error) {
       const issues = error instanceof ConfigError ? error.issues : [{ path: '', message: String(error) }]
       const [text, now] = [JSON.stringify(issues), performance.now()]
@@ -244,7 +269,7 @@ function followChanges(
   managed.start({
     file: flagsOf(program).config,
     now: () => current.settings,
-    read: (changes) => parseCommand(program.argv, program.env, changes) as RunCommand,
+    read: (changes) => read(changes) as RunCommand,
     use: async ({ settings, files: read }) => {
       const failure = await reload(log, bridge, found?.with(settings) ?? settings, reloaded)
       if (failure) return failure

@@ -2,7 +2,7 @@
  * Serves the state of this bridge to `mcp-bridge status` of the same user, on a socket that nobody else can open. So every bridge of a
  * user is found, wherever it listens, and shows its servers without an address for operators.
  */
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { Bridge } from '../app/bridge.js'
 import { listenForUser } from '../app/user-socket.js'
 import type { Log } from '../base/log/events.js'
@@ -31,11 +31,14 @@ export class StatusSocket {
   }
 
   /** Starts to serve. A bridge serves its clients also without the socket. */
-  serve(now: () => LocalStatus): void {
+  serve(now: () => LocalStatus | Promise<LocalStatus>): void {
     const folder = this.#folder
     if (folder === undefined) return
+    const answer = async (response: ServerResponse) => {
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(await now()))
+    }
     const server = createServer((_request, response) => {
-      response.setHeader('content-type', 'application/json').end(JSON.stringify(now()))
+      answer(response).catch(() => response.destroy())
     })
     this.#opening = listenForUser(server, folder, 'status')
     this.#opening.then(

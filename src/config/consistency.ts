@@ -26,6 +26,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
   [['publish', 'publicUrl'], required('publish', 'publicUrl', ADDRESS)],
   [['redis'], shared],
   [['redis', 'replicas'], between],
+  [['workers', 'listen', 'replicas', 'inspect', 'adminToken'], together],
   [['listen', 'admin', 'tls'], encryption],
   [['auth', 'discover'], authentication],
   [['auth', 'publicUrl', 'oauth'], identity],
@@ -135,6 +136,37 @@ function pemIssues(
 function between({ redis, replicas }: Settings): Issue[] {
   if (redis || replicas.address === undefined) return []
   return [{ path: 'replicas.address', message: 'is for replicas that share a Redis: set "redis" or remove it' }]
+}
+
+/** What one process alone can do, with several. */
+function together({ workers, replicas, inspect, adminToken, mcpServers }: Settings, listen: Listen): Issue[] {
+  if (workers === 1) return []
+  const alone = Object.entries(mcpServers).find(([, own]) => own.process === 'single')?.[0]
+  const port = replicas.address === undefined ? undefined : new URL(replicas.address).port
+  const issues: readonly (readonly [is: boolean, path: string, why: string])[] = [
+    [
+      workers !== 'auto' && listen.kind === 'stdio',
+      'workers',
+      'has to be 1 with "listen": "stdio": a client on stdio has one process',
+    ],
+    [inspect !== undefined, 'inspect', 'shows the calls of one process: remove it, or set "workers" to 1'],
+    [
+      adminToken !== undefined,
+      'adminToken',
+      'lets operators change the servers of one process: remove it, or set "workers" to 1',
+    ],
+    [
+      alone !== undefined,
+      `mcpServers.${alone}.process`,
+      'cannot be "single" with "workers": each worker starts its own processes',
+    ],
+    [
+      port !== undefined && port !== '0',
+      'replicas.address',
+      'has one port, and each worker needs its own: write port 0, or set "workers" to 1',
+    ],
+  ]
+  return issues.flatMap(([is, path, message]) => (is ? [{ path, message }] : []))
 }
 
 /** A certificate without a TLS address, and the reverse. */

@@ -110,6 +110,7 @@ t.test(
     const log = { warn() {} } as unknown as Pick<Log, 'warn'>
     const shared = new Map<string, string>()
     const records = {
+      lasting: true,
       recall: (kind: string, name: string) => Promise.resolve(shared.get(`${kind} ${name}`)),
       remember: (kind: string, name: string, text: string) => {
         shared.set(`${kind} ${name}`, text)

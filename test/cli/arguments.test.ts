@@ -22,6 +22,7 @@ const VALUES: Partial<Record<FlagName, string>> = {
   'oauth-param': 'a=b',
   'sign-in-wait': '1000',
   ping: '30000',
+  workers: '2',
   timeout: 'call=1000',
 }
 const given = (name: FlagName) =>

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { keyOf, Sealer } from '../../src/base/crypto/seal.js'
 import { Redis } from '../../src/services/replicas/redis.js'
-import { RedisStore } from '../../src/services/replicas/store.js'
+import { SealedStore } from '../../src/services/replicas/store.js'
 import { ADA, all, NAME, of, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
@@ -140,7 +140,7 @@ test('keys of a killed primary of a Redis Cluster work again when its replica ha
   await redis.connect()
   await until(() => redis.working)
   const sealer = new Sealer([keyOf('k'.repeat(32))], 'replica')
-  const store = new RedisStore({ prefix: 'p:', redis, sealer: () => sealer })
+  const store = new SealedStore({ prefix: 'p:', common: redis, sealer: () => sealer })
   const names = Array.from({ length: 60 }, (_, n) => `key-${n}`)
   for (const name of names) t.ok(await store.remember('test', name, name, 600_000))
   await until(() => askRedis(first.port, PASSWORD, 'INFO', 'replication').includes('lag=0'), 'a replica in step')

@@ -2,7 +2,7 @@
 import { keyOf, Sealer } from '../../src/base/crypto/seal.js'
 import { ReplicatedStore } from '../../src/services/oauth/store/replicated.js'
 import { Redis } from '../../src/services/replicas/redis.js'
-import { RedisStore } from '../../src/services/replicas/store.js'
+import { SealedStore } from '../../src/services/replicas/store.js'
 import { until } from './eventually.js'
 
 /** Resolves when the Redis can be used. */
@@ -13,7 +13,7 @@ export async function sharedRecords(url: string): Promise<{ store: ReplicatedSto
   await until(() => redis.working, 'a Redis that can be used')
   const sealer = new Sealer([keyOf('a secret that all the replicas know of')], 'replica')
   return {
-    store: new ReplicatedStore(new RedisStore({ prefix: 'p:', redis, sealer: () => sealer })),
+    store: new ReplicatedStore(new SealedStore({ prefix: 'p:', common: redis, sealer: () => sealer })),
     close: () => redis.close(),
   }
 }

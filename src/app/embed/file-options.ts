@@ -533,6 +533,8 @@ export interface FileOptions {
     /** Address at which this replica listens and the other replicas reach it. Requests are signed with stateKeys; with https:// they are also encrypted, with a key derived from stateKeys. Host [::]: all addresses of this machine; 0.0.0.0: those of IPv4. Default: a free port, on the loopback address if "listen" is on it, otherwise on the address of this machine. */
     address?: string
   }
+  /** Processes that serve together. "auto": as many as CPUs that the bridge may use. Bounds of "limits" are divided among them. */
+  workers?: number | 'auto'
   /** Secrets of 32 or more characters that seal the state that clients keep for the bridge. The first one seals; all of them can open. Default: a new one at each start. */
   stateKeys?: readonly string[]
   /** Serve Prometheus metrics. */

@@ -118,6 +118,7 @@ export const LOG_EVENTS = {
   status_socket_failed: 'The socket on which `mcp-bridge status` finds this bridge cannot be made.',
   health_file_failed:
     'The file for the health check of the image cannot be written (`MCP_BRIDGE_HEALTH_FILE`), so its container counts as unhealthy. Logged once until it can be written again.',
+  worker_lost: 'A worker has ended by itself. Another one takes its place.',
   node_outdated: 'This version of Node.js has a known vulnerability.',
 
   config_invalid:
@@ -171,5 +172,5 @@ export interface Log {
   fatal: Write
   isLevelEnabled(level: string): boolean
   /** A log whose lines all name the server or group. */
-  child(fields: { server: string } | { group: string }): Log
+  child(fields: { server: string } | { group: string } | { worker: number }): Log
 }

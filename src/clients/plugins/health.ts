@@ -5,11 +5,11 @@ import type { BridgeStatus, Readiness } from '../../mcp/ports/bridge-status.js'
 /** What the endpoints report. */
 export interface HealthOptions {
   /** Whether calls can be sent here, and the state of the servers. */
-  state(): Readiness & { ready: boolean }
+  state(): Promise<Readiness & { ready: boolean }>
   /** Report the state of the servers and groups too, in `/readyz`. */
   detailed: boolean
   /** What `/status` reports; undefined without that path. */
-  now?: (() => BridgeStatus) | undefined
+  now?: (() => Promise<BridgeStatus>) | undefined
   /** Metrics in the format of Prometheus. */
   metrics?: { readonly contentType: string; text(): Promise<string> } | undefined
 }
@@ -22,11 +22,11 @@ export async function health(app: FastifyInstance, { state, detailed, now, metri
   // The process answers, so it is alive. A failing server is no reason to restart the bridge.
   app.get('/healthz', async (_request, reply) => reply.header('cache-control', 'no-store').send({ status: 'ok' }))
   app.get('/readyz', async (_request, reply) => {
-    const { ready, status, ...states } = state()
+    const { ready, status, ...states } = await state()
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
     return reply.send(detailed ? { status, ...states } : { status })
   })
-  if (now) app.get('/status', async (_request, reply) => reply.header('cache-control', 'no-store').send(now()))
+  if (now) app.get('/status', async (_request, reply) => reply.header('cache-control', 'no-store').send(await now()))
   if (metrics)
     app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()))
 }

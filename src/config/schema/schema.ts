@@ -31,6 +31,12 @@ export const fileSchema = z.strictObject({
   audit,
   redis,
   replicas,
+  workers: z
+    .union([z.int().min(1).max(256), z.literal('auto')])
+    .default(1)
+    .describe(
+      'Processes that serve together. "auto": as many as CPUs that the bridge may use. Bounds of "limits" are divided among them.',
+    ),
   stateKeys: z
     .array(z.string().min(32, 'has to have at least 32 characters'))
     .default([])

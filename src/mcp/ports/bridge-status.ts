@@ -10,6 +10,8 @@ export interface ProcessNow {
   memory: number
   /** How many programs of servers run. */
   programs: number
+  /** How many processes serve together, if there are several. */
+  workers?: number
 }
 
 /** Whether a bridge can serve, and the state of its servers and groups, by name. */

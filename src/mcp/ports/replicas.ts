@@ -73,6 +73,8 @@ export interface ChangeListener {
 
 /** Values that all replicas share for a time. */
 export interface SharedStore {
+  /** Whether values outlive all replicas. */
+  readonly lasting: boolean
   /**
    * The shared value; undefined if there is none, or if it cannot be decrypted, for which `unreadable` is called. Rejects with a
    * Fault if the store is unreachable.

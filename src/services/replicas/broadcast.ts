@@ -3,14 +3,14 @@
 import type { Sealer } from '../../base/crypto/seal.js'
 import { type Json, parseObject, write } from '../../base/rpc/splice.js'
 import type { ChangeListener, ChangeNotice } from '../../mcp/ports/replicas.js'
-import type { Redis } from './redis.js'
+import type { Common } from './common.js'
 
 export interface BroadcastOptions {
   /** The id of this replica. */
   id: string
   /** Prefix of all channels. */
   prefix: string
-  redis: Redis
+  common: Pick<Common, 'listen' | 'publish' | 'onReturn'>
   sealer(): Sealer
 }
 
@@ -36,13 +36,13 @@ export class Broadcast {
   constructor(options: BroadcastOptions) {
     this.#options = options
     this.#channel = `${options.prefix}n`
-    options.redis.listen(this.#channel, (sealed) => this.#take(sealed))
-    options.redis.onReturn = () => {
+    options.common.listen(this.#channel, (sealed) => this.#take(sealed))
+    options.common.onReturn = () => {
       for (const listeners of this.#listeners.values()) for (const listener of listeners) listener.missed()
     }
   }
 
-  /** Sends a change to the other replicas, if Redis is reachable. */
+  /** Sends a change to the other replicas, if they can be reached. */
   tell(notice: ChangeNotice): void {
     const text = JSON.stringify({ ...notice, params: write(notice.params), from: this.#options.id })
     const sent = this.#justSent.get(text)
@@ -60,14 +60,14 @@ export class Broadcast {
   }
 
   #send(text: string): void {
-    const { redis, sealer } = this.#options
+    const { common, sealer } = this.#options
     const sent = { again: false }
     this.#justSent.set(text, sent)
     setTimeout(() => {
       this.#justSent.delete(text)
       if (sent.again) this.#send(text)
     }, TOGETHER).unref()
-    redis.publish(this.#channel, sealer().sealBytes(Buffer.from(text), this.#channel)).catch(() => {})
+    common.publish(this.#channel, sealer().sealBytes(Buffer.from(text), this.#channel)).catch(() => {})
   }
 
   #take(sealed: Buffer): void {

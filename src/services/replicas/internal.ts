@@ -3,6 +3,7 @@
  * valid proof are refused.
  */
 
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { networkInterfaces } from 'node:os'
@@ -14,13 +15,15 @@ import { within } from '../../base/time/time.js'
 import { listeningOptions } from './encryption.js'
 import { answerTo, PROOF, PROOF_REFUSALS, type ProofRefusal, Proofs } from './proof.js'
 
+/** The protocol of an address that is a socket. */
+export const SOCKET = 'unix:'
 /** The header with the reason of a refusal. */
 export const REFUSED = 'mcp-bridge-refused'
 
 export interface InternalOptions {
   /** The id of this replica. */
   id: string
-  /** Where it listens: `http:`, or `https:` for encryption. */
+  /** Where it listens: `http:`, `https:` for encryption, or `unix:` with the path of a socket. */
   address: URL
   sealer(): Sealer
   refused(why: ProofRefusal, from: string | undefined): void
@@ -71,7 +74,11 @@ export class Internal {
 
   /** Listens. Resolves to the address for other replicas. */
   async listen(): Promise<string> {
-    const { protocol, hostname, port } = this.#options.address
+    const { protocol, hostname, port, pathname, href } = this.#options.address
+    if (protocol === SOCKET) {
+      await once(this.#server.listen({ path: decodeURIComponent(pathname) }), 'listening')
+      return href
+    }
     const { port: actual } = await listenAt(this.#server, withoutBrackets(hostname), Number(port))
     return `${protocol}//${ANY.test(hostname) ? ownHost() : hostname}:${actual}`
   }

@@ -1,5 +1,5 @@
 /**
- * Forwards HTTP requests to other replicas, each at the internal address that it has written to Redis, and notices that a
+ * Forwards HTTP requests to other replicas, each at the internal address that it has told the others, and notices that a
  * replica is lost. An answer is passed on as it arrives. It breaks off if the other replica is lost.
  */
 import { Readable } from 'node:stream'
@@ -10,21 +10,21 @@ import type { Signal } from '../../base/time/hang-up.js'
 import { within } from '../../base/time/time.js'
 import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica } from '../../mcp/ports/replicas.js'
 import { connectingOptions } from './encryption.js'
-import { REFUSED } from './internal.js'
+import { REFUSED, SOCKET } from './internal.js'
 import { answerTo, carriedHeaders, digestOf, isOfConnection, isProofRefusal, PROOF, prove } from './proof.js'
-import type { RedisStore } from './store.js'
+import type { SealedStore } from './store.js'
 
 /** Why a request is not answered: the other replica is gone or silent, or it refuses the request. */
 type Trouble = 'lost' | 'refused'
 
 export interface PeersOptions {
-  records: Pick<RedisStore, 'waitFor'>
+  records: Pick<SealedStore, 'waitFor'>
   sealer(): Sealer
   /** Called when a replica has refused a request. */
   refused(replica: string, why: string): void
 }
 
-/** The record of a replica in Redis: its internal address, or '' if it has shut down. */
+/** The record of a replica: its internal address, or '' if it has shut down. */
 export const ADDRESS = 'address'
 /** Milliseconds between two writes of this record. */
 export const RENEW = 2_000
@@ -50,6 +50,7 @@ const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAV
 const UNSENT: ReadonlySet<string> = new Set([
   ...OWN_LIMITS,
   'ECONNREFUSED',
+  'ENOENT',
   'EHOSTUNREACH',
   'EHOSTDOWN',
   'ENETUNREACH',
@@ -63,6 +64,13 @@ const MESSAGES = {
   sessionNotFound: 'Session not found: the replica that held it is gone; call initialize to open another',
   replicaLost: 'The replica that owns this session was lost during the request',
 } satisfies Partial<Record<FaultName, string>>
+
+/** Where an internal address is. The host of a socket is only a name. */
+function placeOf(address: string): { origin: string; socketPath?: string } {
+  return address.startsWith(SOCKET)
+    ? { origin: 'http://replica', socketPath: decodeURIComponent(address.slice(SOCKET.length)) }
+    : { origin: address }
+}
 
 /** The fault for a request that is not answered. `sent`: the other replica may have received it. */
 function faultOf(trouble: Trouble, what: Owned, sent: boolean, cause?: unknown): Fault {
@@ -133,7 +141,7 @@ interface PeerOptions extends Pick<PeersOptions, 'sealer' | 'refused'> {
 /** One other replica. */
 class Peer {
   readonly #id: string
-  readonly #address: string
+  readonly #place: { origin: string; socketPath?: string }
   readonly #options: PeerOptions
   #pool: Pool
   /** The time of its last answer. */
@@ -147,7 +155,7 @@ class Peer {
 
   constructor(id: string, address: string, options: PeerOptions) {
     this.#id = id
-    this.#address = address
+    this.#place = placeOf(address)
     this.#options = options
     this.#pool = this.#connect()
   }
@@ -215,10 +223,12 @@ class Peer {
   }
 
   #connect(): Pool {
-    return new Pool(this.#address, {
+    const { origin, socketPath } = this.#place
+    return new Pool(origin, {
       connect: {
         timeout: CONNECT,
-        ...(this.#address.startsWith('https:') && connectingOptions(this.#options.sealer)),
+        ...(socketPath !== undefined && { socketPath }),
+        ...(origin.startsWith('https:') && connectingOptions(this.#options.sealer)),
       },
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -249,7 +259,7 @@ class Peer {
   }
 
   async #prove(): Promise<Trouble | undefined> {
-    const headers = ['host', new URL(this.#address).host]
+    const headers = ['host', new URL(this.#place.origin).host]
     const proof = prove(this.#options.sealer(), this.#id, { method: 'HEAD', path: '/', headers, body: '' })
     const controller = new AbortController()
     const asked = this.#pool.request({

@@ -5,9 +5,10 @@
 import type { Log } from '../../base/log/events.js'
 import { printable } from '../../base/texts/printable.js'
 import { Deadline, lookEvery, within } from '../../base/time/time.js'
+import type { Common, Count, Swap } from './common.js'
 import type { Keys, RedisAddress, RedisConnection } from './connection.js'
 import { adviceOn, codeOf, type Need, RefusedNeeds } from './refused.js'
-import { tryCounts, tryKeys } from './scripts.js'
+import { expiring, increment, swap, tryCounts, tryKeys } from './scripts.js'
 
 /** The class of error replies: of the library, which is loaded on demand. */
 type ErrorReply = typeof import('./client.js').ErrorReply
@@ -22,7 +23,7 @@ export interface RedisOptions extends RedisAddress {
 }
 
 /** Where the state of the connections is logged. */
-export type RedisLog = Pick<Log, 'debug' | 'info' | 'warn'>
+type RedisLog = Pick<Log, 'debug' | 'info' | 'warn'>
 
 /** Redis is unreachable, or a command has failed. */
 class RedisAway extends Error {
@@ -47,7 +48,8 @@ const POLICY_EVERY = 60_000
 const EVICTING = /^(allkeys|volatile)-/
 
 /** Both connections. */
-export class Redis {
+export class Redis implements Common {
+  readonly lasting = true
   readonly #options: RedisOptions
   #errorReply: ErrorReply | undefined
   #asking: RedisConnection | undefined
@@ -142,6 +144,31 @@ export class Redis {
   /** Runs commands for a key. Rejects with RedisAway. */
   run<T>(command: (keys: Keys) => Promise<T>, key?: string, need: Need = 'keys'): Promise<T> {
     return this.#ask(need, key, (client) => client.withKeys(command))
+  }
+
+  get(key: string): Promise<string | null> {
+    return this.run((keys) => keys.get(key), key)
+  }
+
+  set(key: string, text: string, milliseconds: number): Promise<unknown> {
+    return this.run((keys) => keys.set(key, text, expiring(milliseconds)), key)
+  }
+
+  async add(key: string, text: string, milliseconds: number): Promise<boolean> {
+    const options = { condition: 'NX', ...expiring(milliseconds) } as const
+    return (await this.run((keys) => keys.set(key, text, options), key)) !== null
+  }
+
+  delete(key: string): Promise<unknown> {
+    return this.run((keys) => keys.del(key), key)
+  }
+
+  swap(key: string, change: Swap): Promise<boolean> {
+    return this.run((keys) => swap(keys, key, change), key)
+  }
+
+  increment(key: string, milliseconds: number): Promise<Count> {
+    return this.run((keys) => increment(keys, key, milliseconds), key, 'counts')
   }
 
   close(): void {

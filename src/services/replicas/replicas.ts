@@ -1,12 +1,13 @@
 /**
  * The replicas of a bridge: a client reaches a session or call of one replica through all, because ids of sessions name their replica
- * (`sessionId` makes them, `ownerOf` checks them). They share state in Redis.
+ * (`sessionId` makes them, `ownerOf` checks them). They have state in common.
  */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { LRUCache } from 'lru-cache'
 import { Sealer, type SealKey } from '../../base/crypto/seal.js'
 import { Fault } from '../../base/fault/fault.js'
+import type { Log } from '../../base/log/events.js'
 import type { Signal } from '../../base/time/hang-up.js'
 import type { Certificate } from '../../mcp/ports/events.js'
 import type {
@@ -18,29 +19,27 @@ import type {
   Replicas,
 } from '../../mcp/ports/replicas.js'
 import { Broadcast } from './broadcast.js'
-import type { RedisAddress } from './connection.js'
+import type { Common } from './common.js'
 import { Internal } from './internal.js'
 import { ADDRESS, Peers, RENEW } from './peers.js'
 import { digestOf } from './proof.js'
-import { Redis, type RedisLog } from './redis.js'
-import { RedisStore } from './store.js'
+import { SealedStore } from './store.js'
 
 /** Options of a replica. */
-export interface ReplicasOptions extends RedisAddress {
+export interface ReplicasOptions {
+  common: Common
   /** Prefix of all keys and channels. */
   prefix: string
-  /** Milliseconds that one command may take. */
-  timeout: number
   /** The client certificate for Redis. */
   certificate?: Certificate | undefined
   /** The same in all replicas. */
   keys: readonly SealKey[]
   /** The internal address, at which this replica listens for the others. */
   address: URL
-  log: RedisLog
+  log: Pick<Log, 'warn'>
 }
 
-/** Milliseconds for which Redis keeps the address of a replica, or the record of its shutdown. */
+/** Milliseconds for which the address of a replica is kept, or the record of its shutdown. */
 const LEASE = 3_600_000
 const A_MINUTE = 60_000
 /** Most sessions of other replicas whose owners are cached. */
@@ -48,12 +47,12 @@ const OWNERS = 10_000
 /** The record of the replica that was the last to renew its address. */
 const LATEST = 'latest'
 
-/** The Replicas over HTTP and Redis. */
-export class RedisReplicas implements Replicas {
+/** The Replicas over HTTP. */
+export class HttpReplicas implements Replicas {
   readonly id = randomBytes(8).toString('hex')
   readonly certificate: Certificate | undefined
-  readonly records: RedisStore
-  readonly #redis: Redis
+  readonly records: SealedStore
+  readonly #common: Common
   #sealer: Sealer
   /** The owners of requested sessions. */
   readonly #owners = new LRUCache<string, string>({ max: OWNERS })
@@ -64,17 +63,18 @@ export class RedisReplicas implements Replicas {
   #address = ''
   #renewing: NodeJS.Timeout | undefined
   #leaving = false
+  #areAllLeaving = false
 
-  constructor({ prefix, keys, certificate, address, ...connecting }: ReplicasOptions) {
+  constructor({ common, prefix, keys, certificate, address, log }: ReplicasOptions) {
     this.certificate = certificate
-    this.#redis = new Redis({ ...connecting, prefix })
+    this.#common = common
     this.#sealer = new Sealer(keys, 'replica')
     const { id } = this
-    const warn = onceAMinute(connecting.log)
+    const warn = onceAMinute(log)
     const sealer = () => this.#sealer
-    const common = { id, prefix, redis: this.#redis, sealer }
-    this.records = new RedisStore(common)
-    this.#notices = new Broadcast(common)
+    const sharing = { id, prefix, common, sealer }
+    this.records = new SealedStore(sharing)
+    this.#notices = new Broadcast(sharing)
     this.#internal = new Internal({
       id,
       address,
@@ -100,20 +100,20 @@ export class RedisReplicas implements Replicas {
     this.#owners.clear()
   }
 
-  /** Whether Redis is reachable. */
-  get isUp(): boolean {
-    return this.#redis.working
+  /** Whether Redis is reachable; undefined without it. */
+  get isUp(): boolean | undefined {
+    return this.#common.working
   }
 
   /** Whether Redis may evict records; undefined if it has not told. */
   get mayEvict(): boolean | undefined {
-    return this.#redis.mayEvict
+    return this.#common.mayEvict
   }
 
-  /** Listens for other replicas, and connects to Redis. Without Redis, this replica reaches only those that it knows. */
+  /** Listens for other replicas, and connects to what they have in common. Without it, this replica reaches only those that it knows. */
   async connect(): Promise<void> {
     this.#address = await this.#internal.listen()
-    await this.#redis.connect()
+    await this.#common.connect()
     this.#renewing = setInterval(() => void this.#renew(), RENEW).unref()
     await this.#renew()
   }
@@ -123,6 +123,11 @@ export class RedisReplicas implements Replicas {
     if (!this.#leaving) await this.records.remember(LATEST, LATEST, this.id, 3 * RENEW)
   }
 
+  /** All replicas shut down together: none takes over from another. */
+  allLeave(): void {
+    this.#areAllLeaving = true
+  }
+
   /** Stops announcing this replica as one that takes over requests from others. */
   leave(): void {
     this.#leaving = true
@@ -130,6 +135,7 @@ export class RedisReplicas implements Replicas {
   }
 
   async another(): Promise<string | undefined> {
+    if (this.#areAllLeaving) return undefined
     const isOther = (id: string) => id !== this.id
     const id = await this.records.waitFor(LATEST, LATEST, 2 * RENEW, isOther)
     return id !== undefined && isOther(id) ? id : undefined
@@ -184,12 +190,12 @@ export class RedisReplicas implements Replicas {
     clearInterval(this.#renewing)
     this.#peers.close()
     await Promise.all([this.#internal.close(), this.records.remember(ADDRESS, this.id, '', LEASE)])
-    this.#redis.close()
+    this.#common.close()
   }
 }
 
 /** Logs each kind of warning at most once a minute, because strangers can cause them. */
-function onceAMinute(log: RedisLog): (kind: string, ...entry: Parameters<RedisLog['warn']>) => void {
+function onceAMinute(log: Pick<Log, 'warn'>): (kind: string, ...entry: Parameters<Log['warn']>) => void {
   const last = new Map<string, number>()
   return (kind, ...entry) => {
     const now = performance.now()

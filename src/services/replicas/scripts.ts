@@ -1,4 +1,5 @@
 /** The scripts and transactions that the bridge runs in Redis, and an attempt to run each command that it needs. */
+import type { Count, Swap } from './common.js'
 import type { Expiring, Keys } from './connection.js'
 
 /** Replaces the value of a key if it equals the expected one. An empty text stands for no value. */
@@ -9,20 +10,12 @@ return 1`
 const BRIEFLY = 1_000
 
 /** Resolves to whether the value was the expected one, and was replaced. */
-export async function swap(
-  keys: Keys,
-  key: string,
-  { from, to, milliseconds }: { from: string; to: string; milliseconds: number },
-): Promise<boolean> {
+export async function swap(keys: Keys, key: string, { from, to, milliseconds }: Swap): Promise<boolean> {
   return (await keys.eval(SWAP, { keys: [key], arguments: [from, to, String(wholeMs(milliseconds))] })) === 1
 }
 
 /** Adds one to a count that expires so many milliseconds after its first. */
-export async function increment(
-  keys: Keys,
-  key: string,
-  milliseconds: number,
-): Promise<{ current: number; ttl: number }> {
+export async function increment(keys: Keys, key: string, milliseconds: number): Promise<Count> {
   const first = { condition: 'NX', ...expiring(milliseconds) } as const
   const [, current, ttl] = await keys.multi().set(key, '0', first).incr(key).pTTL(key).exec()
   return { current: Number(current), ttl: Number(ttl) }

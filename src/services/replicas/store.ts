@@ -1,18 +1,16 @@
-/** Keeps the values that all replicas share in Redis until they expire, under keys with `redis.prefix`. Values except counts are sealed, names hashed. */
+/** Keeps the values that all replicas share until they expire, under keys with a prefix. Values except counts are sealed, names hashed. */
 
 import { digest } from '../../base/crypto/digest.js'
 import type { Sealer } from '../../base/crypto/seal.js'
 import { Fault } from '../../base/fault/fault.js'
 import { pause } from '../../base/time/pause.js'
 import type { SharedStore } from '../../mcp/ports/replicas.js'
-import type { Keys } from './connection.js'
-import type { Redis } from './redis.js'
-import { expiring, increment, swap } from './scripts.js'
+import type { CommonValues, Count } from './common.js'
 
-export interface RedisStoreOptions {
+export interface SealedStoreOptions {
   /** Prefix of all keys. */
   prefix: string
-  redis: Redis
+  common: CommonValues
   sealer(): Sealer
 }
 
@@ -22,17 +20,21 @@ const BETWEEN = 20
 /** Milliseconds between two reads while waiting for a value. */
 const BETWEEN_READS = 100
 
-/** The SharedStore in Redis. */
-export class RedisStore implements SharedStore {
-  readonly #options: RedisStoreOptions
+/** The SharedStore in what replicas have in common. */
+export class SealedStore implements SharedStore {
+  readonly #options: SealedStoreOptions
 
-  constructor(options: RedisStoreOptions) {
+  constructor(options: SealedStoreOptions) {
     this.#options = options
+  }
+
+  get lasting(): boolean {
+    return this.#options.common.lasting
   }
 
   async recall(kind: string, name: string, unreadable?: () => void): Promise<string | undefined> {
     const key = this.#keyOf(kind, name)
-    const sealed = await this.#run(key, (keys) => keys.get(key))
+    const sealed = await this.#run((common) => common.get(key))
     const text = this.#opened(sealed, key)
     if (sealed && text === undefined) unreadable?.()
     return text
@@ -55,8 +57,7 @@ export class RedisStore implements SharedStore {
 
   async remember(kind: string, name: string, text: string, milliseconds: number): Promise<boolean> {
     const key = this.#keyOf(kind, name)
-    const sealed = this.#sealed(text, key)
-    const written = this.#options.redis.run((keys) => keys.set(key, sealed, expiring(milliseconds)), key)
+    const written = this.#options.common.set(key, this.#sealed(text, key), milliseconds)
     return written.then(
       () => true,
       () => false,
@@ -64,8 +65,7 @@ export class RedisStore implements SharedStore {
   }
 
   forget(kind: string, name: string): void {
-    const key = this.#keyOf(kind, name)
-    this.#options.redis.run((keys) => keys.del(key), key).catch(() => {})
+    this.#options.common.delete(this.#keyOf(kind, name)).catch(() => {})
   }
 
   async change<T>(
@@ -76,29 +76,26 @@ export class RedisStore implements SharedStore {
   ): Promise<T> {
     const key = this.#keyOf(kind, name)
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const sealed = await this.#run(key, (keys) => keys.get(key))
+      const sealed = await this.#run((common) => common.get(key))
       const before = this.#opened(sealed, key)
       const { text, result } = edit(before)
       if (text === before) return result
       const after = text === undefined ? '' : this.#sealed(text, key)
       const change = { from: sealed ?? '', to: after, milliseconds }
-      if (await this.#run(key, (keys) => swap(keys, key, change))) return result
+      if (await this.#run((common) => common.swap(key, change))) return result
       await pause(Math.random() * BETWEEN)
     }
     throw new Fault('storeUnavailable', 'Too many replicas change the same value', { retryAfter: 1 })
   }
 
-  async claim(kind: string, name: string, milliseconds: number): Promise<boolean> {
-    const options = { condition: 'NX', ...expiring(milliseconds) } as const
-    const key = this.#keyOf(kind, name)
-    return (await this.#run(key, (keys) => keys.set(key, '1', options))) !== null
+  claim(kind: string, name: string, milliseconds: number): Promise<boolean> {
+    return this.#run((common) => common.add(this.#keyOf(kind, name), '1', milliseconds))
   }
 
-  count(kind: string, name: string, milliseconds: number): Promise<{ current: number; ttl: number }> {
-    const { prefix, redis, sealer } = this.#options
+  count(kind: string, name: string, milliseconds: number): Promise<Count> {
+    const { prefix, common, sealer } = this.#options
     // A keyed hash: a name may be an IP address, and a plain digest of that can be reversed by trying all.
-    const key = `${prefix}${kind}:${sealer().hash(name)}`
-    return redis.run((keys) => increment(keys, key, milliseconds), key, 'counts')
+    return common.increment(`${prefix}${kind}:${sealer().hash(name)}`, milliseconds)
   }
 
   #sealed(text: string, key: string): string {
@@ -110,8 +107,8 @@ export class RedisStore implements SharedStore {
     return this.#options.sealer().openBytes(Buffer.from(sealed, 'base64'), key)?.toString('utf8')
   }
 
-  #run<T>(key: string, command: (keys: Keys) => Promise<T>): Promise<T> {
-    return this.#options.redis.run(command, key).catch((cause: unknown) => {
+  #run<T>(command: (common: CommonValues) => Promise<T>): Promise<T> {
+    return command(this.#options.common).catch((cause: unknown) => {
       throw new Fault('storeUnavailable', 'Redis is unavailable, so the state that replicas share is too', {
         cause,
         retryAfter: 1,

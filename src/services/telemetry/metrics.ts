@@ -1,5 +1,13 @@
 /** Counts and times what happens in the bridge, for Prometheus. docs/metrics.md explains each metric. */
-import { Counter, collectDefaultMetrics, Gauge as Level, type Metric, Registry } from 'prom-client'
+import {
+  type Aggregator,
+  AggregatorRegistry,
+  Counter,
+  collectDefaultMetrics,
+  Gauge as Level,
+  type Metric,
+  Registry,
+} from 'prom-client'
 import { faults } from '../../base/fault/fault.js'
 import type { CallEvent, Conditions, Gauge, Observe } from '../../mcp/ports/events.js'
 import { CALL_TOOL, methods } from '../../mcp/protocol/methods.js'
@@ -73,6 +81,12 @@ interface Series {
   times: { total: Tally; upstream: Tally; bridge: Tally } | undefined
 }
 
+/** A metric, as the registry tells it. What is no number is null in JSON. */
+export interface MetricData {
+  aggregator: string
+  values: readonly { value: unknown }[]
+}
+
 /** Counts and times all events. */
 export class Metrics {
   readonly #registry = new Registry()
@@ -106,7 +120,9 @@ export class Metrics {
     const about = (name: string, help: string, labels = '') => {
       return { name: `mcp_bridge_${name}`, help, labelNames: labels.split(' ').filter(Boolean), registers }
     }
-    const level = (name: string, help: string, labels?: string) => new Level(about(name, help, labels))
+    /** `together`: what several workers have of it, in one value. */
+    const level = (name: string, help: string, labels?: string, together: Aggregator = 'sum') =>
+      new Level({ ...about(name, help, labels), aggregator: together })
     const timer = (name: string, help: string, bounds: readonly number[]) => {
       const made = new Timer(`mcp_bridge_${name}_seconds`, help, bounds)
       this.#registry.registerMetric(made as unknown as Metric)
@@ -124,25 +140,31 @@ export class Metrics {
     this.#used = level('bound_used', 'How much of a bound is used.', 'bound server group')
     this.#limit = level('bound_limit', 'The value of a bound.', 'bound server group')
     this.#reload = {
-      successful: level('config_last_reload_successful', 'Whether the last change of the configuration is in use.'),
-      at: level('config_last_reload_success_timestamp_seconds', 'When the configuration in use was read.'),
+      successful: level(
+        'config_last_reload_successful',
+        'Whether the last change of the configuration is in use.',
+        '',
+        'min',
+      ),
+      at: level('config_last_reload_success_timestamp_seconds', 'When the configuration in use was read.', '', 'min'),
     }
     this.reloaded(true)
-    this.#redisUp = level('redis_up', 'Whether Redis can be used.')
+    this.#redisUp = level('redis_up', 'Whether Redis can be used.', '', 'min')
     this.#redisUp.remove()
-    this.#redisMayEvict = level('redis_may_evict', 'Whether Redis may evict records that replicas need.')
+    this.#redisMayEvict = level('redis_may_evict', 'Whether Redis may evict records that replicas need.', '', 'max')
     this.#redisMayEvict.remove()
-    this.#issuerUp = level('issuer_up', 'Whether the keys of an identity provider can be had.', 'issuer')
+    this.#issuerUp = level('issuer_up', 'Whether the keys of an identity provider can be had.', 'issuer', 'min')
     this.#expiry = level(
       'certificate_expiry_timestamp_seconds',
       'When a certificate of the bridge expires.',
       'use server',
+      'min',
     )
     this.#address = {
-      up: level('address_up', 'Whether an address of a server with several is used.', 'server address'),
+      up: level('address_up', 'Whether an address of a server with several is used.', 'server address', 'max'),
       calls: level('address_calls', 'Calls that an address of a server with several is answering.', 'server address'),
     }
-    level('build_info', 'The version of the bridge.', 'version').set({ version }, 1)
+    level('build_info', 'The version of the bridge.', 'version', 'first').set({ version }, 1)
     collectDefaultMetrics({ register: this.#registry })
     for (const name of LEFT_OUT) this.#registry.removeSingleMetric(name)
   }
@@ -158,10 +180,34 @@ export class Metrics {
   }
 
   /** All metrics, with the current use of bounds and conditions, in the text format of Prometheus. */
-  text(
+  text(gauges: Iterable<Gauge>, conditions: Conditions = {}): Promise<string> {
+    this.#collect(gauges, conditions)
+    return this.#registry.metrics()
+  }
+
+  /** The same as data, for `together`. */
+  async data(gauges: Iterable<Gauge>, conditions: Conditions = {}): Promise<MetricData[]> {
+    this.#collect(gauges, conditions)
+    return (await this.#registry.getMetricsAsJSON()) as unknown as MetricData[]
+  }
+
+  /** The data of several workers as one text. */
+  together(all: readonly (readonly MetricData[])[]): Promise<string> {
+    const usable = all.map((metrics) =>
+      metrics.map(({ aggregator, ...metric }) => ({
+        ...metric,
+        // The whole is as old as its oldest worker.
+        aggregator: aggregator === 'omit' ? 'min' : aggregator,
+        values: metric.values.filter(({ value }) => typeof value === 'number'),
+      })),
+    )
+    return AggregatorRegistry.aggregate(usable).metrics()
+  }
+
+  #collect(
     gauges: Iterable<Gauge>,
-    { redisUp, redisMayEvict, certificates = [], issuers = [], addresses = [] }: Conditions = {},
-  ): Promise<string> {
+    { redisUp, redisMayEvict, certificates = [], issuers = [], addresses = [] }: Conditions,
+  ): void {
     this.#counters.calls.reset()
     for (const { labels, calls } of this.#series.values()) this.#counters.calls.inc(labels, calls)
     this.#used.reset()
@@ -186,7 +232,6 @@ export class Metrics {
     this.#expiry.reset()
     for (const { use, server = '', expiresAt } of certificates)
       this.#expiry.set({ use, server: server && this.#servers(server) }, expiresAt / 1000)
-    return this.#registry.metrics()
   }
 
   readonly observe: Observe = (event) => {
