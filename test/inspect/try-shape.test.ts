@@ -1,6 +1,5 @@
 /** Forms of schemas: every schema has one, and what a person puts in comes out exactly. */
 
-import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { execPath } from 'node:process'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -9,6 +8,7 @@ import t from 'tap'
 import { checked } from '../../src/inspector/check/checked.js'
 import { rowsOf } from '../../src/inspector/page/try/rows.js'
 import { type Draft, draftOf, filled, readDraft, shapeOf, type Wrong } from '../../src/inspector/page/try/shape.js'
+import { REAL } from '../policy/portable/real.js'
 
 /** The value of a form that nobody has touched, or of one with a value, and what is wrong. */
 function read(schema: unknown, value?: unknown) {
@@ -198,12 +198,9 @@ t.test('a schema is a table of its values, with an end', async (t) => {
     t.doesNotThrow(() => rowsOf(one))
 })
 
-t.test('a hundred schemas of published servers have forms and tables, and can be checked', async (t) => {
-  const text = readFileSync(new URL('../fixtures/real-schemas.json', import.meta.url), 'utf8')
-  const { schemas } = JSON.parse(text) as { schemas: { source: string; tool: string; schema: object }[] }
-  t.equal(schemas.length, 100)
-  for (const { source, tool, schema } of schemas) {
-    const name = `${source} ${tool}`
+t.test('the schemas of published servers have forms and tables, and can be checked', async (t) => {
+  t.equal(REAL.length, 270)
+  for (const { name, schema } of REAL) {
     t.equal(shapeOf(schema, schema).kind, 'object', name)
     t.doesNotThrow(() => read(schema), name)
     t.doesNotThrow(() => rowsOf(schema), name)

@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path'
 import { env } from 'node:process'
 import { fileURLToPath } from 'node:url'
 
-export type ToolSet = 'extension' | 'kubernetes' | 'release'
+export type ToolSet = 'extension' | 'kubernetes' | 'models' | 'release'
 
 /** Where programs are that `.ci/debian` took out of a package and did not install. */
 const DEBIAN = fileURLToPath(new URL('../../.ci/tools/debian/usr/bin/', import.meta.url))
