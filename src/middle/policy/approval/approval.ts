@@ -4,7 +4,7 @@
  */
 
 import type { SealKey } from '../../../base/crypto/seal.js'
-import { Fault, isOfSignIn } from '../../../base/fault/fault.js'
+import { Fault, faults, isOfSignIn } from '../../../base/fault/fault.js'
 import type { Memory } from '../../../base/limits/memory.js'
 import { EMPTY, edit, raw } from '../../../base/rpc/splice.js'
 import type { Observe } from '../../../mcp/ports/events.js'
@@ -174,6 +174,9 @@ export function approval(options: ApprovalOptions): Policy {
       if (isUnsent) await passes.release(approved, within(), isSomebody(call) && isOfSignIn(error) ? undefined : pass)
       throw error
     }
+    // The server has refused the client, which may come again as one that knows tasks, for example.
+    if (last.kind === 'error' && last.error.code === faults.missingCapability.code)
+      await passes.release(approved, within(), isSomebody(call) ? undefined : pass)
     if (last.kind !== 'input') return last
     const requestState = await passes.issue('server', approved, undefined, raw(last.result, 'requestState'))
     return { ...last, result: edit(last.result, { requestState }) }
