@@ -2,11 +2,12 @@
  * The version of package.json, wherever else it stands:
  *   node .ci/version.mjs                    writes it there, after `changeset version` has changed it
  *   node .ci/version.mjs --check [v1.2.3]   fails where another one stands; for a tag, also if it is not that of the version, if
- *                                           changesets wait for a version, or if a page says that nothing is published
+ *                                           changesets wait for a version, its notes fill more than a screen, or a page says
+ *                                           that nothing is published
  *   node .ci/version.mjs --notes 1.2.3      prints what the changelog says of a version
  */
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { argv, chdir, exit, stderr, stdout } from 'node:process'
 import { fileURLToPath } from 'node:url'
 
@@ -28,6 +29,8 @@ const PLACES = [
 ]
 /** Where pages say how the bridge is installed, and how they say that it is not published. */
 const PAGES = ['README.md', 'SECURITY.md', 'docs', 'config']
+/** Lines of the notes of a version: a screen of what people want to know. */
+const SCREEN = 60
 const UNPUBLISHED = /\bnot on the npm registry yet\b|\bpublished yet\b/
 
 chdir(fileURLToPath(new URL('..', import.meta.url)))
@@ -43,10 +46,28 @@ function write() {
     const text = readFileSync(path, 'utf8')
     writeFileSync(path, text.replaceAll(pattern(before), `$1${version}`))
   }
-  // What was written before there were changesets belongs to the first release.
+  writeNotes()
+}
+
+/**
+ * What was written for people becomes the notes of the version. All lines of changesets, if there are both, become a page for
+ * those who want to know each change.
+ */
+function writeNotes() {
   const changelog = readFileSync('CHANGELOG.md', 'utf8')
-  if (!changelog.includes(`\n## ${version}\n`))
-    writeFileSync('CHANGELOG.md', changelog.replace('\n## Unreleased\n', `\n## ${version}\n`))
+  if (!changelog.includes('\n## Unreleased\n')) return
+  const [title, ...sections] = changelog.split(/^(?=## )/m)
+  const made = sections.find((text) => text.startsWith(`## ${version}\n`))
+  const written = sections.find((text) => text.startsWith('## Unreleased\n'))
+  const notes = [written.replace('Unreleased', version).trimEnd()]
+  if (made !== undefined) {
+    const page = `docs/development/changes/${version}.md`
+    mkdirSync(dirname(page), { recursive: true })
+    writeFileSync(page, made.replace(/^## .*/, `# All changes of ${version}`))
+    notes.push(`[All changes](https://github.com/mcp-bridge/mcp-bridge/blob/v${version}/${page}).`)
+  }
+  const others = sections.filter((text) => text !== made && text !== written)
+  writeFileSync('CHANGELOG.md', `${[`${title}${notes.join('\n\n')}\n\n`, ...others].join('').trimEnd()}\n`)
 }
 
 function check(tag) {
@@ -73,6 +94,11 @@ function wrongFor(tag) {
     ...(tag === `v${version}` ? [] : [`the tag is ${tag}`]),
     ...changesets.map((path) => `${path} waits: npm run changeset:version`),
     ...stale,
+    ...(notes(version).split('\n').length > SCREEN
+      ? [
+          `CHANGELOG.md has more than ${SCREEN} lines of ${version}: write "## Unreleased" for people before changeset:version`,
+        ]
+      : []),
   ]
 }
 

@@ -1,6 +1,15 @@
 /** What `npm pack` makes: it runs from its tarball, in a folder where nothing else is. */
 import { execFile } from 'node:child_process'
-import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -14,12 +23,45 @@ import { noRedis, RedisServer } from './support/redis.js'
 import { copyOfSource } from './support/source.js'
 
 const run = promisify(execFile)
+const root = fileURLToPath(new URL('../', import.meta.url))
+/** What npm says of a package that it would publish. */
+interface Published {
+  files: { path: string }[]
+}
 
 const source = copyOfSource(t)
 const folder = temporaryFolder(t)
 const manifestBefore = readFileSync(join(source, 'package.json'), 'utf8')
 await run('npm', ['pack', '--pack-destination', folder], { cwd: source })
 const [tarball = ''] = readdirSync(folder)
+
+const noClone = !existsSync(join(root, '.git')) && 'this is no clone'
+t.test('a clean clone can be published, with what users need and nothing else', { skip: noClone }, async (t) => {
+  const clone = join(temporaryFolder(t), 'clone')
+  await run('git', ['clone', '--quiet', '--local', root, clone])
+  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'), 'junction')
+  // Nothing listens there: a dry run asks no registry.
+  const registry = ['--registry', 'http://127.0.0.1:9/', '--fetch-retries', '0']
+  const args = ['publish', '--dry-run', '--json', '--access', 'public', '--tag', 'latest', ...registry]
+  const { stdout } = await run('npm', args, { cwd: clone, maxBuffer: 64 * 1024 * 1024 })
+  const said = JSON.parse(stdout.slice(stdout.indexOf('{'))) as Published | { 'mcp-bridge': Published }
+  const { files } = 'files' in said ? said : said['mcp-bridge']
+  const paths = files.map(({ path }) => path)
+  for (const path of [
+    'dist/main.js',
+    'dist/index.cjs',
+    'dist/types/app/embed/index.d.ts',
+    'docs/README.md',
+    'CHANGELOG.md',
+  ])
+    t.ok(paths.includes(path), path)
+  t.same(
+    paths.filter((path) => /^(?:src|test|\.ci|\.github|docs\/(?:development|api))\//.test(path)),
+    [],
+  )
+  const { stdout: left } = await run('git', ['status', '--porcelain'], { cwd: clone })
+  t.equal(left.replace('?? node_modules\n', ''), '', 'the clone is as it was')
+})
 
 t.test('the package runs from its tarball in an empty folder, alone', async (t) => {
   t.equal(readFileSync(join(source, 'package.json'), 'utf8'), manifestBefore, "the developers' package.json is back")
@@ -100,7 +142,6 @@ t.test('the package runs from its tarball in an empty folder, alone', async (t) 
 })
 
 t.test('tools and TypeScript accept its exports and types', async (t) => {
-  const root = fileURLToPath(new URL('../', import.meta.url))
   const tool = (...args: string[]) => run(execPath, ['.ci/tool.mjs', 'package', ...args], { cwd: root })
   const path = join(folder, tarball)
   await t.resolves(tool('publint', 'run', path, '--strict'), 'publint')

@@ -57,7 +57,33 @@ t.test('writes a new version everywhere, and earlier changes belong to it', asyn
   t.match(text('config/helm/mcp-bridge/Chart.yaml', folder), /^appVersion: 7\.8\.9-rc\.1$/m)
   t.match(text('server.json', folder), '"identifier": "ghcr.io/mcp-bridge/mcp-bridge:7.8.9-rc.1"')
   t.match(await script('--notes', '7.8.9-rc.1'), { stdout: '- A line.\n' })
+  t.equal(text('CHANGELOG.md', folder), changelog.replace('Unreleased', '7.8.9-rc.1'))
   await t.rejects(script('--notes', '1.0.0'), /CHANGELOG\.md says nothing of 1\.0\.0/)
+})
+
+t.test('the notes of a version are those for people, and a page has all its changes', async (t) => {
+  const folder = released(t)
+  const made = `## ${version}\n\n### Minor Changes\n\n- One of many.\n\n`
+  const changelog = `# Changelog\n\n${made}## Unreleased\n\n- For people.\n\n## 0.0.1\n\n- Another.\n`
+  writeFileSync(join(folder, 'CHANGELOG.md'), changelog)
+  const script = (...args: string[]) => run(execPath, ['.ci/version.mjs', ...args], { cwd: folder })
+  await script()
+  t.match((await script('--notes', version)).stdout, /^- For people\.\n\n\[All changes\]\(https:\S+\.md\)\.\n$/)
+  t.match(text('CHANGELOG.md', folder), '\n\n## 0.0.1\n\n- Another.\n')
+  const page = text(`docs/development/changes/${version}.md`, folder)
+  t.equal(page, `# All changes of ${version}\n\n### Minor Changes\n\n- One of many.\n\n`)
+})
+
+t.test('what a version brings fits on one screen', async (t) => {
+  const sections = text('CHANGELOG.md').split(/^## /m).slice(1)
+  for (const section of atLeast(t, 1, 'versions', sections)) {
+    const [name = ''] = section.split('\n')
+    t.ok(section.trim().split('\n').length <= 60, name)
+  }
+  const folder = publish(released(t))
+  writeFileSync(join(folder, 'CHANGELOG.md'), `# Changelog\n\n## ${version}\n\n${'- A line.\n'.repeat(70)}`)
+  const checked = run(execPath, ['.ci/version.mjs', '--check', `v${version}`], { cwd: folder })
+  await t.rejects(checked, /CHANGELOG\.md has more than 60 lines/)
 })
 
 const noChangesets = missing('release') || (Number.parseInt(versions.node, 10) < 22 && 'changesets needs Node.js 22')
@@ -81,7 +107,8 @@ t.test('a changeset becomes a version and a line of the changelog', { skip: noCh
   await run(execPath, ['.ci/version.mjs', '--check'], { cwd: folder })
   t.match(text('package.json', folder), `"version": "${next}"`)
   const notes = await run(execPath, ['.ci/version.mjs', '--notes'], { cwd: folder })
-  t.equal(notes.stdout, '### Minor Changes\n\n- It can do more.\n')
+  t.match(notes.stdout, /^### New\n/, 'people read what was written for them')
+  t.match(text(`docs/development/changes/${next}.md`, folder), '### Minor Changes\n\n- It can do more.\n')
   t.match(text('CHANGELOG.md', folder), /^# Changelog\n\n## /)
 })
 
