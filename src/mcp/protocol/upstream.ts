@@ -68,8 +68,6 @@ export type ForwardInitialize = (
 interface InitializeOptions {
   /** The client cannot open another session, so the tunnel opens a new one when the server has lost this one. */
   reopens: boolean
-  /** It is a request of the bridge's own in the session: a policy reads a list. */
-  ofBridge?: boolean | undefined
   /** The number of the call for the inspector. */
   call?: number | undefined
   /** Headers of the client's request that go on to a server over HTTP. */
