@@ -20,7 +20,7 @@ import { type AddressState, choose, failed, RESTS_AFTER, succeeded, tried } from
 import { whyInLine } from './advice.js'
 import type { ServerFailure } from './era/detection.js'
 import type { Verdict } from './era/verdict.js'
-import { ReopeningTunnel } from './legacy/reopening-tunnel.js'
+import { ReopeningSession } from './legacy/reopening-session.js'
 import type { ServerBounds, ServerOptions } from './options.js'
 import type { AddressHealth, Server, UpstreamServer } from './server.js'
 
@@ -249,7 +249,7 @@ export class AddressedServer implements UpstreamServer {
           return route === 'translate' ? undefined : route.connect(opening, from, options)
         })
       let call = options.call
-      return ReopeningTunnel.open((write) => {
+      return ReopeningSession.open((write) => {
         const opened = this.#anywhere(at, (server, place) => {
           at = place
           return server.openSession(opening, from, { call, write })

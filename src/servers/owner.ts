@@ -1,4 +1,4 @@
-/** The events that a peer reports to its owner: a session, a modern channel or a tunnel. */
+/** The events that a peer reports to its owner: a session of the bridge, a modern channel or a direct session. */
 import type { Notification, Params, Request, Response, Sent } from '../base/rpc/message.js'
 import type { PassedEvent } from '../base/rpc/sse.js'
 import type { Exchange } from './exchange.js'

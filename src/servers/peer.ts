@@ -274,7 +274,7 @@ export class Peer implements Receiver, ExchangePeer {
   ): void {
     if (this.end) return
     const { lanes } = this.channel
-    // Requests of the bridge itself are nobody's. A tunnel has a program of its own. An array takes a turn as a whole.
+    // Requests of the bridge itself are nobody's. A direct session has a program of its own. An array takes a turn as a whole.
     const takesTurn =
       exchange.principal !== NOBODY && !exchange.within && (exchange.call || this.channel.transport !== 'stdio')
     if (lanes && takesTurn && !exchange.inLanes && !methodTraits(method).endless) {

@@ -12,12 +12,12 @@ import { NAMELESS } from '../../mcp/protocol/account.js'
 import type { ReceivedOneWay } from '../../mcp/protocol/call.js'
 import { type Era, legacyRevision, looksModern, traits } from '../../mcp/protocol/eras.js'
 import { type ReceivedHeaders, single, versionHeader } from '../../mcp/protocol/headers.js'
-import type { Tunnel, Upstream } from '../../mcp/protocol/upstream.js'
+import type { DirectSession, Upstream } from '../../mcp/protocol/upstream.js'
 import { readBatch, type SortedBatch } from '../legacy/batch.js'
+import { DirectClientSession } from '../legacy/direct-session.js'
 import { openSession } from '../legacy/open-session.js'
 import type { ClientSession, OpenOptions, SessionRecord, SessionSettings } from '../legacy/session.js'
 import { TranslatedSession } from '../legacy/translated-session.js'
-import { TunnelSession } from '../legacy/tunnel-session.js'
 import type { Logger } from '../logger.js'
 import { Answer } from './answer.js'
 import { takeOver } from './body.js'
@@ -254,12 +254,12 @@ export class SessionRequests {
     const streams = new Streams(principal, this.#options.events)
     const session = log.telemetry?.recorder && crypto.randomUUID()
     const options = { ...this.#openOptions(request, streams), session }
-    const tunnel = await this.#resume(record, options)
-    if (!tunnel && from === BEFORE) return
+    const direct = await this.#resume(record, options)
+    if (!direct && from === BEFORE) return
     const { revision, clientInfo, capabilities, reportsRoots } = record
     const opening = { clientInfo, capabilities, reportsRoots }
-    const continued = tunnel
-      ? new TunnelSession(tunnel, revision, { ...options, opening, serverTransport: 'http' })
+    const continued = direct
+      ? new DirectClientSession(direct, revision, { ...options, opening, serverTransport: 'http' })
       : TranslatedSession.continue(record, options)
     this.#keep(continued, streams, { id, from })
     log.debug({ event: 'session_continued', replica: from }, 'session of another replica continues here')
@@ -269,7 +269,7 @@ export class SessionRequests {
   async #resume(
     { direct, capabilities }: SessionRecord,
     { upstream, sender }: OpenOptions,
-  ): Promise<Tunnel | undefined> {
+  ): Promise<DirectSession | undefined> {
     if (!direct) return undefined
     const from = { ...sender, caller: { revision: '', capabilities: '{}' } }
     const route = await upstream.legacyRoute(from, direct.address)

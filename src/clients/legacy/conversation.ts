@@ -193,7 +193,7 @@ export class Conversation {
         else if (early.length < MAX_EARLY) early.push(text)
       },
       isIdle: () => false,
-      // Nothing to do, because the tunnel opens another session if the server loses this one.
+      // Nothing to do: a direct session is opened again if the server loses it.
       ended: () => {},
     }
     const { text, session, fault } = await openSession(request, { ...this.#options, outlet, headers })

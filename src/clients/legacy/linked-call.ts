@@ -23,7 +23,7 @@ import { metaOf } from '../../mcp/protocol/classify.js'
 import type { Encoded, MessageOrigin } from '../../mcp/protocol/encoded.js'
 import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import { legacyError } from '../../mcp/protocol/legacy-client.js'
-import type { AboutAsked, SayTunnelled, Tunnel } from '../../mcp/protocol/upstream.js'
+import type { AboutAsked, DirectSession, TakeSessionMessage } from '../../mcp/protocol/upstream.js'
 import type { CallLogEntry } from '../call-log.js'
 import type { Frame, Send } from '../frames.js'
 import { replyIn } from '../outcome.js'
@@ -48,7 +48,7 @@ export class LinkedCall implements Link {
   readonly asked: Asked
   readonly revision: LegacyRevision
   readonly #request: Request
-  readonly #tunnel: Tunnel
+  readonly #direct: DirectSession
   readonly #record: CallLogEntry
   readonly #send: Send
   readonly #batch: SentBatch | undefined
@@ -63,7 +63,7 @@ export class LinkedCall implements Link {
   constructor(
     request: Request,
     caller: Caller,
-    tunnel: Tunnel,
+    direct: DirectSession,
     record: CallLogEntry,
     send: Send,
     { batch, leaves, recorder, revision }: Options,
@@ -73,7 +73,7 @@ export class LinkedCall implements Link {
     this.asked = { method, params: typeof params === 'string' ? EMPTY : params, meta, caller, answers: undefined }
     this.revision = revision
     this.#request = request
-    this.#tunnel = tunnel
+    this.#direct = direct
     this.#record = record
     this.#send = send
     this.#batch = batch
@@ -85,7 +85,7 @@ export class LinkedCall implements Link {
     // Policies read lists of the server, which are not what the client waits for.
     const isOwn = call.log === this.#record
     return new Promise((resolve, reject) => {
-      const say: SayTunnelled = ({ text, origin, answer, notification, dropped, event }) => {
+      const say: TakeSessionMessage = ({ text, origin, answer, notification, dropped, event }) => {
         if (notification && typeof event !== 'number') {
           const passed: ServerNotification = { kind: 'notification', ...notification }
           passed.received = { era: 'legacy', text, ...(origin && { origin }), event, notification: passed }
@@ -113,7 +113,7 @@ export class LinkedCall implements Link {
             leaves: this.#leaves,
           }
         : { forwarded, credential, ofBridge: true }
-      this.#tunnel.ask(this.#messageOf(call, isOwn), call.signal, say, about).catch((error: unknown) => {
+      this.#direct.ask(this.#messageOf(call, isOwn), call.signal, say, about).catch((error: unknown) => {
         this.isSettled ||= isOwn
         reject(error)
       })
@@ -157,7 +157,7 @@ export class LinkedCall implements Link {
   #messageOf({ method, params, meta }: Call, isOwn: boolean): Request {
     const { asked } = this
     // Over HTTP, headers say the same about the trace.
-    const hasMeta = isOwn && !this.#tunnel.keepsIds && meta !== asked.meta
+    const hasMeta = isOwn && !this.#direct.keepsIds && meta !== asked.meta
     const isEdited =
       method !== asked.method || params !== asked.params || (hasMeta && this.#request.params !== 'not an object')
     if (!isEdited) return this.#request

@@ -1,4 +1,4 @@
-/** Opens the session of a legacy client: through a tunnel to a legacy server, or translated by the bridge. */
+/** Opens the session of a legacy client: a direct one with a legacy server, or one that the bridge translates. */
 
 import { Fault } from '../../base/fault/fault.js'
 import { error as errorMessage, type Id, type Request, result } from '../../base/rpc/message.js'
@@ -7,11 +7,11 @@ import { HangUp } from '../../base/time/hang-up.js'
 import { type Caller, type Final, ignoreNotifications, type Sender, unlogged } from '../../mcp/protocol/call.js'
 import type { Encoded } from '../../mcp/protocol/encoded.js'
 import { decodeInitialize } from '../../mcp/protocol/legacy-client.js'
-import type { AnsweredInitialize, LegacyRoute, Tunnel } from '../../mcp/protocol/upstream.js'
+import type { AnsweredInitialize, DirectSession, LegacyRoute } from '../../mcp/protocol/upstream.js'
 import { CallLogEntry } from '../call-log.js'
+import { callerOf, DirectClientSession, type DirectClientSessionOptions } from './direct-session.js'
 import type { Opened, OpenOptions } from './session.js'
 import { TranslatedSession } from './translated-session.js'
-import { callerOf, TunnelSession, type TunnelSessionOptions } from './tunnel-session.js'
 
 /**
  * Answers `initialize` and opens the session. `known` is the result of `legacyRoute`, if the caller has called it already.
@@ -34,14 +34,14 @@ export async function openSession(
     const route = known ?? (await upstream.legacyRoute(sender))
     // Over Streamable HTTP a lost session needs no reopening: the client gets 404 and opens another session itself.
     const connecting = { reopens: transport !== 'http', call: record.recorder?.number, forwarded: options.forwarded }
-    const tunnel = route === 'translate' ? undefined : await connect(route, request, sender, connecting, record)
-    if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
-    const { revision } = tunnel
+    const direct = route === 'translate' ? undefined : await connect(route, request, sender, connecting, record)
+    if (route === 'translate' || !direct) return await TranslatedSession.open(request, { ...options, session }, record)
+    const { revision } = direct
     const { transport: serverTransport } = route
     const opening = openingIn(request)
-    const answered = tunnel.opened(request.id)
+    const answered = direct.opened(request.id)
     const { text, origin } = revision
-      ? await asOffered(answered, request.id, tunnel, callerOf(opening), options)
+      ? await asOffered(answered, request.id, direct, callerOf(opening), options)
       : answered
     const { http } = answered
     record.note({ serverEra: 'legacy', serverTransport, ...(revision && { clientRevision: revision }) })
@@ -51,7 +51,7 @@ export async function openSession(
     return {
       text,
       http,
-      session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport, opening }),
+      session: new DirectClientSession(direct, revision, { ...options, session, serverTransport, opening }),
     }
   } catch (error) {
     const fault = Fault.from(error)
@@ -68,14 +68,14 @@ async function connect(
   sender: Sender,
   connecting: Parameters<typeof route.connect>[2],
   record: CallLogEntry,
-): Promise<Tunnel | undefined> {
+): Promise<DirectSession | undefined> {
   const { trace: { traceparent, tracestate } = {}, over } = record.handedOver()
   const inSpan = { ...(traceparent && { traceparent }), ...(tracestate !== undefined && { tracestate }) }
   const forwarded = connecting.forwarded && { ...connecting.forwarded, ...inSpan }
   try {
-    const tunnel = await route.connect(request, sender, { ...connecting, forwarded })
+    const direct = await route.connect(request, sender, { ...connecting, forwarded })
     over({ kind: 'result', result: EMPTY })
-    return tunnel
+    return direct
   } catch (error) {
     over(Fault.from(error))
     throw error
@@ -89,7 +89,7 @@ async function connect(
 async function asOffered(
   opened: AnsweredInitialize,
   id: Id,
-  tunnel: Tunnel,
+  direct: DirectSession,
   caller: Caller,
   { upstream, sender }: OpenOptions,
 ): Promise<Encoded> {
@@ -114,13 +114,13 @@ async function asOffered(
     if (last.kind !== 'result' || last.result === said.result) return opened
     return { text: result(id, last.result), origin: last.result }
   } catch (error) {
-    tunnel.close()
+    direct.close()
     throw error
   }
 }
 
 /** What the client says in `initialize`; undefined if that is invalid: the server may take it. */
-function openingIn(request: Request): TunnelSessionOptions['opening'] {
+function openingIn(request: Request): DirectClientSessionOptions['opening'] {
   try {
     return decodeInitialize(request)
   } catch {

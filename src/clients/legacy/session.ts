@@ -1,4 +1,4 @@
-/** Types of a legacy client's session, for all transports and for both kinds: translated or tunnelled. */
+/** Types of a legacy client's session, for all transports and for both kinds: translated or direct. */
 
 import type { Fault } from '../../base/fault/fault.js'
 import type { Memory } from '../../base/limits/memory.js'
@@ -19,7 +19,7 @@ import type {
 import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import type { LogLevel } from '../../mcp/protocol/methods.js'
 import type { ReceivedTrace } from '../../mcp/protocol/trace.js'
-import type { AboutMessage, LeftTunnel, Tunnel, Upstream } from '../../mcp/protocol/upstream.js'
+import type { AboutMessage, DirectSession, LeftDirectSession, Upstream } from '../../mcp/protocol/upstream.js'
 import type { Send } from '../frames.js'
 import type { Logger } from '../logger.js'
 import type { SortedBatch } from './batch.js'
@@ -42,7 +42,7 @@ export interface SessionRecord {
   /** Number of requests that were sent to the client. */
   asked: number
   /** The session is one of the server itself. */
-  direct?: LeftTunnel | undefined
+  direct?: LeftDirectSession | undefined
 }
 
 /** An open session of a legacy client. */
@@ -67,15 +67,15 @@ export interface ClientSession {
   answerClient(request: Request, send: Send, about?: AboutRequest): Promise<void>
   /**
    * Handles a notification, or the client's answer to a request of the server. The promise is for the client of a `received`
-   * one, as that of `Tunnel.notify`.
+   * one, as that of `DirectSession.notify`.
    */
   take(message: Notification | Response, received?: ReceivedOneWay): Promise<void> | undefined
   /** Begins a batch for what is sent in it; undefined if its messages are sent one by one. */
   batchOf?(batch: SortedBatch, bytes: Uint8Array): SentBatch | undefined
   /** Whether a message belongs to a request in flight in this replica. */
   isFor?(message: Notification | Response): boolean
-  /** Opens a stream at the server, if the session is its own and over HTTP on both sides. As `Tunnel.listen`. */
-  listen?: Tunnel['listen']
+  /** Opens a stream at the server, if the session is its own and over HTTP on both sides. As `DirectSession.listen`. */
+  listen?: DirectSession['listen']
   /** The client can now receive messages that belong to no request. */
   listened(): void
   /**
@@ -85,7 +85,7 @@ export interface ClientSession {
   moved?(to: SessionPlace): ClientSession | undefined
   /** Ends the session and aborts its requests. */
   close(): void
-  /** `Tunnel.closed` */
+  /** `DirectSession.closed` */
   readonly closed?: Promise<number | undefined> | undefined
 }
 

@@ -180,7 +180,7 @@ export class TranslatedSession implements ClientSession {
     return { text, session }
   }
 
-  /** Continues a session that another replica, or a tunnel, had. Throws a Fault if there is no memory for it. */
+  /** Continues a session that another replica had, or that was a direct one. Throws a Fault if there is no memory for it. */
   static continue(record: SessionRecord, options: OpenOptions): TranslatedSession {
     const { revision, clientInfo, capabilities, logLevel, offered, wrapped, uris, ready, asked } = record
     const opening = { revision, clientInfo, capabilities, reportsRoots: record.reportsRoots ?? false }

@@ -113,7 +113,7 @@ export interface CallRecorder {
   left(why: string, upstreamMs: number | undefined): void
 }
 
-/** Records the messages outside of calls in a session that passes through a tunnel. */
+/** Records the messages outside of calls in a direct session. */
 export interface SessionRecorder {
   /** A message of the server is sent to the client. `call` is the call that it seems to belong to. */
   sent(text: Wire, call: number | undefined, origin: MessageOrigin | undefined): void

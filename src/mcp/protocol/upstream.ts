@@ -1,6 +1,6 @@
 /**
- * What the upstream side offers to the downstream half: calls, and the ways on which messages pass unchanged between
- * peers of the same era, the tunnel.
+ * What the upstream side offers to the downstream half: calls, and direct sessions, in which
+ * messages pass unchanged between peers of the same era.
  */
 import type { Fault } from '../../base/fault/fault.js'
 import type { Batch, Id, Request, Response, Sent } from '../../base/rpc/message.js'
@@ -55,7 +55,7 @@ export type LegacyRoute =
       transport: 'stdio' | 'http' | 'sse'
       connect: ForwardInitialize
       /** Goes on with a session that another replica has left, of a client with these capabilities. Only over HTTP. */
-      resume?: ((left: LeftTunnel, sender: Sender, capabilities: Json) => Promise<Tunnel>) | undefined
+      resume?: ((left: LeftDirectSession, sender: Sender, capabilities: Json) => Promise<DirectSession>) | undefined
     }
 
 /** Forwards a client's `initialize` to the server. Resolves to undefined if the server turns out to have no sessions. */
@@ -63,10 +63,10 @@ export type ForwardInitialize = (
   opening: Request,
   sender: Sender,
   options: InitializeOptions,
-) => Promise<Tunnel | undefined>
+) => Promise<DirectSession | undefined>
 
 interface InitializeOptions {
-  /** The client cannot open another session, so the tunnel opens a new one when the server has lost this one. */
+  /** The client cannot open another session, so a new one is opened for it when the server has lost this one. */
   reopens: boolean
   /** The number of the call for the inspector. */
   call?: number | undefined
@@ -85,7 +85,7 @@ export interface AnsweredInitialize extends Encoded {
  * A client's own session with a legacy server. Messages are forwarded unchanged, except that request ids and progress
  * tokens are renamed, so that equal ones of two requests in flight are not confused.
  */
-export interface Tunnel {
+export interface DirectSession {
   /** The server's answer to `initialize`, with this id. */
   opened(id: Id): AnsweredInitialize
   /** The negotiated revision; undefined if the server refused `initialize`. Then no other message can be sent. */
@@ -94,7 +94,7 @@ export interface Tunnel {
    * Sends a request. Passes the messages that belong to it to `say`, the answer last, and then resolves. `say` applies
    * backpressure like a `Notify`. Rejects with a Fault if there will be no answer.
    */
-  ask(request: Request, signal: Signal, say: SayTunnelled, about?: AboutAsked): Promise<void>
+  ask(request: Request, signal: Signal, say: TakeSessionMessage, about?: AboutAsked): Promise<void>
   /** Sends a notification. The promise is for the client of a `received` one over HTTP, as that of `Upstream.notify`. */
   notify(method: string, params: Sent, received?: ReceivedOneWay): Promise<void> | undefined
   /** Sends the client's answer to a request of the server, in the same way. */
@@ -102,7 +102,7 @@ export interface Tunnel {
   /**
    * Sets the listener for the server's own messages and for the end of the session. It gets the earlier messages at once.
    */
-  attach(listener: TunnelListener): void
+  attach(listener: SessionListener): void
   /**
    * Opens a stream for the client, which gets its events as they come; only if messages keep their ids. Resolves when the server
    * has begun it. Rejects with a Fault.
@@ -113,10 +113,10 @@ export interface Tunnel {
   /** Begins a batch for what is sent in it; undefined if the server gets single messages. */
   batchOf?(received: ReceivedBatch): SentBatch | undefined
   /** What another replica needs to go on with the session; undefined if none can. */
-  readonly left?: LeftTunnel | undefined
+  readonly left?: LeftDirectSession | undefined
   /** Leaves the session to another replica: `close` does not end it any more. */
   leave?(): void
-  /** What client and server have agreed on, if the tunnel remembers it: a tunnel that reopens does. */
+  /** What client and server have agreed on, if the direct session remembers it: a direct session that reopens does. */
   readonly agreed?: AgreedSettings
   /** Ends the session. */
   close(): void
@@ -167,7 +167,7 @@ export interface ServerSession {
 }
 
 /** A session of a client over HTTP, for another replica. */
-export interface LeftTunnel extends ServerSession {
+export interface LeftDirectSession extends ServerSession {
   revision: LegacyRevision
   /** The capabilities of the server, as sent to the client. */
   offered: Json
@@ -187,7 +187,7 @@ export interface AgreedSettings {
 }
 
 /** One message that belongs to a request of the client. */
-interface TunnelMessage {
+interface SessionMessage {
   text: Wire
   origin?: MessageOrigin | undefined
   /** Set if this is the answer, which is the last message. */
@@ -201,7 +201,7 @@ interface TunnelMessage {
 }
 
 /** Takes the messages that belong to a request of the client. Applies backpressure like a `Notify`. */
-export type SayTunnelled = (message: TunnelMessage) => Promise<void> | undefined
+export type TakeSessionMessage = (message: SessionMessage) => Promise<void> | undefined
 
 /** What a message of a server to its client says, if it belongs to no call. */
 export interface DeliveryKind {
@@ -222,7 +222,7 @@ export interface AboutMessage extends DeliveryKind {
 }
 
 /** Receives the messages of a session that belong to none of the client's requests. */
-export interface TunnelListener {
+export interface SessionListener {
   /**
    * A notification or a request of the server that cannot be assigned to a request of the client.
    */

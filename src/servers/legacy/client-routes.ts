@@ -1,4 +1,4 @@
-/** Decides how legacy clients are served: through a tunnel if the server supports sessions, otherwise by translation. */
+/** Decides how legacy clients are served: in a direct session if the server supports sessions, otherwise by translation. */
 
 import { isAboutOthers } from '../../base/fault/fault.js'
 import type { Request } from '../../base/rpc/message.js'
@@ -11,18 +11,18 @@ import { credentialOf } from '../failure.js'
 import type { Access } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import { Peer } from '../peer.js'
-import { type OpenTunnel, ReopeningTunnel } from './reopening-tunnel.js'
+import type { DirectServerSession } from './direct-session.js'
+import { type DirectSessionOpening, DirectSessions } from './direct-sessions.js'
+import { type OpenDirectSession, ReopeningSession } from './reopening-session.js'
 import type { LegacySessions } from './sessions.js'
-import { StartingTunnels } from './starting-tunnels.js'
-import type { DirectTunnel } from './tunnel.js'
-import { type TunnelOpening, Tunnels } from './tunnels.js'
+import { StartingSessions } from './starting-sessions.js'
 
 export class ClientRoutes {
   readonly #options: ServerOptions
   readonly #access: Access
   readonly #sessions: LegacySessions
-  readonly #tunnels: Tunnels
-  readonly #starting = new StartingTunnels()
+  readonly #directSessions: DirectSessions
+  readonly #starting = new StartingSessions()
   /** The running check whether a modern server also supports sessions. */
   #checking: Promise<boolean> | undefined
 
@@ -30,7 +30,7 @@ export class ClientRoutes {
     this.#options = options
     this.#access = access
     this.#sessions = sessions
-    this.#tunnels = new Tunnels(options, access)
+    this.#directSessions = new DirectSessions(options, access)
   }
 
   /** How the client of a sender is served. Rejects with a Fault. */
@@ -42,7 +42,7 @@ export class ClientRoutes {
     const { startWait } = this.#options.timeouts
     const { kind } = verdict.transport
     if (kind === 'http')
-      return { transport: kind, connect, resume: (left, from) => this.#tunnels.resume(verdict, left, from) }
+      return { transport: kind, connect, resume: (left, from) => this.#directSessions.resume(verdict, left, from) }
     if (kind !== 'stdio' || startWait === undefined) return { transport: kind, connect }
     return {
       transport: kind,
@@ -53,14 +53,14 @@ export class ClientRoutes {
 
   #connectTo(verdict: Verdict): ForwardInitialize {
     return (opening, from, { reopens, call, forwarded }) => {
-      if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call, fromHttp: true, forwarded })
+      if (!reopens) return this.#directSessions.connect(verdict, opening, from, { call, fromHttp: true, forwarded })
       let first: { verdict: Verdict; call: number | undefined } | undefined = { verdict, call }
-      const open: OpenTunnel = async (write) => {
+      const open: OpenDirectSession = async (write) => {
         const { verdict: known, call: number } = first ?? {}
         first = undefined
         return this.open(opening, from, { call: number, write }, known)
       }
-      return ReopeningTunnel.open(open, this.#options.log)
+      return ReopeningSession.open(open, this.#options.log)
     }
   }
 
@@ -68,15 +68,15 @@ export class ClientRoutes {
   async open(
     opening: Request,
     sender: Sender,
-    options: TunnelOpening,
+    options: DirectSessionOpening,
     known?: Verdict,
-  ): Promise<DirectTunnel | undefined> {
+  ): Promise<DirectServerSession | undefined> {
     const verdict = known ?? (await this.#withSessions(sender))
-    return verdict && this.#tunnels.connect(verdict, opening, sender, options)
+    return verdict && this.#directSessions.connect(verdict, opening, sender, options)
   }
 
   close(hurry: boolean): Promise<void> {
-    return this.#tunnels.close(hurry)
+    return this.#directSessions.close(hurry)
   }
 
   /** The verdict on a server that supports sessions of clients; undefined if it does not. Rejects with a Fault. */

@@ -4,7 +4,7 @@ import type { Params, Response } from '../../base/rpc/message.js'
 import { type Json, parseObject, stringUnder, value, write } from '../../base/rpc/splice.js'
 import { isLogLevel } from '../../mcp/protocol/methods.js'
 import type { AgreedSettings } from '../../mcp/protocol/upstream.js'
-import type { DirectTunnel } from './tunnel.js'
+import type { DirectServerSession } from './direct-session.js'
 
 /**
  * The maximum number of remembered subscriptions, and of characters in the parameters of one. Others are not renewed.
@@ -55,9 +55,9 @@ export class KeptSettings {
   }
 
   /** Repeats the settings in a replacement session. Logs what the server refuses, and continues without it. */
-  async restore(tunnel: DirectTunnel, log: SettingsLog): Promise<void> {
-    if (this.#initialized) tunnel.notify('notifications/initialized', this.#initialized.params)?.catch(() => {})
-    await tunnel.begun
+  async restore(direct: DirectServerSession, log: SettingsLog): Promise<void> {
+    if (this.#initialized) direct.notify('notifications/initialized', this.#initialized.params)?.catch(() => {})
+    await direct.begun
     const requests: [method: string, params: Json][] = [...this.#subscriptions.values()].map((params) => [
       'resources/subscribe',
       params,
@@ -65,7 +65,7 @@ export class KeptSettings {
     if (this.#level !== undefined) requests.push(['logging/setLevel', this.#level])
     await Promise.all(
       requests.map(async ([method, params]) => {
-        const answer: Response | undefined = await tunnel.request(method, params).catch(() => undefined)
+        const answer: Response | undefined = await direct.request(method, params).catch(() => undefined)
         if (answer?.outcome.kind !== 'result')
           log.warn({ event: 'setting_not_restored', method }, 'setting not restored in the new session with the server')
       }),

@@ -29,7 +29,7 @@ import type { LegacyRoute } from '../../mcp/protocol/upstream.js'
 import { clientNameOf } from '../../middle/policy/client-name.js'
 import { refuse } from '../../middle/policy/refusal.js'
 import { isOfPlaceholder, listenToPlaceholder, placeholderResult } from './placeholder.js'
-import { canOpenUrl, questionFor, SigningTunnel, signedIn } from './signing-tunnel.js'
+import { canOpenUrl, questionFor, SigningSession, signedIn } from './signing-session.js'
 
 export interface SignInOptions {
   /** The server's name, for people. */
@@ -133,19 +133,19 @@ export class SignIn {
     return {
       transport: route.transport,
       connect: async (opening, from, options) => {
-        const tunnel = await signedIn(account, signal, () => route.connect(opening, from, options)).catch(
+        const direct = await signedIn(account, signal, () => route.connect(opening, from, options)).catch(
           (error: unknown) => {
             // The server opens no session before the sign-in, so the client gets a session of the bridge.
             if (needsSignIn(error)) return undefined
             throw error
           },
         )
-        return tunnel && new SigningTunnel(tunnel, account, capabilitiesIn(opening))
+        return direct && new SigningSession(direct, account, capabilitiesIn(opening))
       },
       resume:
         resume &&
         (async (left, from, capabilities) =>
-          new SigningTunnel(await resume(left, from, capabilities), account, parseObject(capabilities))),
+          new SigningSession(await resume(left, from, capabilities), account, parseObject(capabilities))),
     }
   }
 

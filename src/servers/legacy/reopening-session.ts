@@ -1,5 +1,5 @@
 /**
- * A tunnel for a client that cannot open another session by itself: when the server loses the session, it opens another
+ * A direct session for a client that cannot open another session by itself: when the server loses the session, it opens another
  * one.
  */
 
@@ -27,21 +27,23 @@ import type {
   AboutAsked,
   AgreedSettings,
   AnsweredInitialize,
-  SayTunnelled,
-  Tunnel,
-  TunnelListener,
+  DirectSession,
+  SessionListener,
+  TakeSessionMessage,
 } from '../../mcp/protocol/upstream.js'
+import type { DirectServerSession } from './direct-session.js'
 import { answeredWith, resultIn } from './handshake.js'
 import { KeptSettings } from './kept-settings.js'
 import { OpenServerRequests } from './open-server-requests.js'
 import { SeenLists } from './seen-lists.js'
-import type { DirectTunnel } from './tunnel.js'
 
 /**
  * Sends the client's `initialize` to the server. Resolves to undefined if the server does not support sessions. Rejects
  * with a Fault. `write` encodes the server's own requests and notifications for the client.
  */
-export type OpenTunnel = (write: (message: Request | Notification) => Wire) => Promise<DirectTunnel | undefined>
+export type OpenDirectSession = (
+  write: (message: Request | Notification) => Wire,
+) => Promise<DirectServerSession | undefined>
 
 type ReopeningLog = Pick<Log, 'debug' | 'warn'>
 
@@ -58,66 +60,66 @@ const WAIT = { first: 100, most: 12_800 }
 /** Milliseconds after which a session counts as stable: when it is lost, the attempts are counted from zero. */
 const STABLE = 30_000
 
-export class ReopeningTunnel implements Tunnel {
+export class ReopeningSession implements DirectSession {
   /** The answer that the client got to its `initialize`. */
   readonly #answer: Response
   readonly revision: LegacyRevision
-  readonly #open: OpenTunnel
+  readonly #open: OpenDirectSession
   readonly #log: ReopeningLog
   readonly #settings = new KeptSettings()
   readonly #lists = new SeenLists()
   readonly #closed = new HangUp()
   #sessions = 1
-  #tunnel: DirectTunnel
+  #direct: DirectServerSession
   #openRequests: OpenServerRequests
   #openedAt = performance.now()
-  #reopening: Promise<DirectTunnel> | undefined
+  #reopening: Promise<DirectServerSession> | undefined
   #recovering = false
   #attempts = 0
-  #listener: TunnelListener | undefined
+  #listener: SessionListener | undefined
 
   private constructor(
-    tunnel: DirectTunnel,
+    direct: DirectServerSession,
     revision: LegacyRevision,
     openRequests: OpenServerRequests,
-    open: OpenTunnel,
+    open: OpenDirectSession,
     log: ReopeningLog,
   ) {
-    this.#answer = tunnel.answer
+    this.#answer = direct.answer
     this.revision = revision
-    this.#tunnel = tunnel
+    this.#direct = direct
     this.#openRequests = openRequests
     this.#open = open
     this.#log = log
   }
 
   /** Opens the first session. Resolves to undefined if the server does not support sessions. Rejects with a Fault. */
-  static async open(open: OpenTunnel, log: ReopeningLog): Promise<Tunnel | undefined> {
+  static async open(open: OpenDirectSession, log: ReopeningLog): Promise<DirectSession | undefined> {
     const openRequests = new OpenServerRequests(1)
-    const tunnel = await open((message) => openRequests.write(message))
-    return tunnel?.revision === undefined
-      ? tunnel
-      : new ReopeningTunnel(tunnel, tunnel.revision, openRequests, open, log)
+    const direct = await open((message) => openRequests.write(message))
+    return direct?.revision === undefined
+      ? direct
+      : new ReopeningSession(direct, direct.revision, openRequests, open, log)
   }
 
   opened(id: Id): AnsweredInitialize {
     return answeredWith(this.#answer, id)
   }
 
-  async ask(request: Request, signal: Signal, say: SayTunnelled, about?: AboutAsked): Promise<void> {
-    const noting: SayTunnelled = (message) => {
+  async ask(request: Request, signal: Signal, say: TakeSessionMessage, about?: AboutAsked): Promise<void> {
+    const noting: TakeSessionMessage = (message) => {
       if (message.answer) this.#note(request, message.answer)
       return say(message)
     }
     const heard = NOTED.has(request.method) ? noting : say
     for (let again = false; ; again = true) {
-      const tunnel = this.#reopening || this.#tunnel.over ? await this.#reopened(signal) : this.#tunnel
+      const direct = this.#reopening || this.#direct.over ? await this.#reopened(signal) : this.#direct
       try {
-        return await tunnel.ask(request, signal, heard, about)
+        return await direct.ask(request, signal, heard, about)
       } catch (error) {
         // A request is sent again only if the server has certainly not acted on it.
         const unprocessed = error instanceof Fault && error.row.outcome === undefined
-        if (!unprocessed || !tunnel.over || signal.aborted) throw error
+        if (!unprocessed || !direct.over || signal.aborted) throw error
         if (again)
           throw new Fault('upstreamUnavailable', 'The server lost the session twice before it accepted the request', {
             cause: error,
@@ -129,17 +131,17 @@ export class ReopeningTunnel implements Tunnel {
   notify(method: string, params: Sent): Promise<void> | undefined {
     if (method === 'notifications/initialized') this.#settings.initialized(jsonOf(params))
     // A notification between two sessions can only be about the lost one.
-    return this.#tunnel.over ? undefined : this.#tunnel.notify(method, params)
+    return this.#direct.over ? undefined : this.#direct.notify(method, params)
   }
 
   respond(response: Response): Promise<void> | undefined {
     const answered = this.#openRequests.answered(response)
-    return answered && this.#tunnel.respond(answered)
+    return answered && this.#direct.respond(answered)
   }
 
-  attach(listener: TunnelListener): void {
+  attach(listener: SessionListener): void {
     this.#listener = listener
-    this.#attach(this.#tunnel, listener)
+    this.#attach(this.#direct, listener)
   }
 
   get agreed(): AgreedSettings {
@@ -148,22 +150,22 @@ export class ReopeningTunnel implements Tunnel {
 
   close(): void {
     this.#closed.abort()
-    this.#tunnel.close()
+    this.#direct.close()
   }
 
-  #attach(tunnel: DirectTunnel, listener: TunnelListener): void {
-    tunnel.attach({
+  #attach(direct: DirectServerSession, listener: SessionListener): void {
+    direct.attach({
       isIdle: () => listener.isIdle(),
       message: (text, about) => {
-        if (tunnel === this.#tunnel) listener.message(text, about)
+        if (direct === this.#direct) listener.message(text, about)
       },
       ended: () => {
-        if (tunnel === this.#tunnel && !this.#closed.aborted) this.#lost(listener)
+        if (direct === this.#direct && !this.#closed.aborted) this.#lost(listener)
       },
     })
   }
 
-  #lost(listener: TunnelListener): void {
+  #lost(listener: SessionListener): void {
     for (const text of this.#openRequests.takeBack()) listener.message(text)
     if (performance.now() - this.#openedAt >= STABLE) this.#attempts = 0
     if (!this.#recovering) this.#recover().catch(() => {})
@@ -173,9 +175,9 @@ export class ReopeningTunnel implements Tunnel {
   async #recover(): Promise<void> {
     const signal = this.#closed
     this.#recovering = true
-    while (this.#tunnel.over && this.#attempts < MAX_ATTEMPTS && !signal.aborted) {
+    while (this.#direct.over && this.#attempts < MAX_ATTEMPTS && !signal.aborted) {
       await pause(backoff(this.#attempts++, WAIT), signal)
-      if (!this.#tunnel.over || signal.aborted) break
+      if (!this.#direct.over || signal.aborted) break
       await this.#reopened(signal).catch((error: unknown) =>
         this.#log.debug({ event: 'session_reopen_failed', err: error }, 'opening another session failed'),
       )
@@ -184,51 +186,51 @@ export class ReopeningTunnel implements Tunnel {
   }
 
   /** Opens a session in place of the lost one; concurrent callers share it. Rejects with a Fault. */
-  #reopened(signal: Signal): Promise<DirectTunnel> {
+  #reopened(signal: Signal): Promise<DirectServerSession> {
     this.#reopening ??= this.#reopen().finally(() => {
       this.#reopening = undefined
     })
     return unlessAborted(this.#reopening, signal)
   }
 
-  async #reopen(): Promise<DirectTunnel> {
+  async #reopen(): Promise<DirectServerSession> {
     const openRequests = new OpenServerRequests(++this.#sessions)
     const opened = await this.#open((message) => openRequests.write(message))
     if (this.#closed.aborted) {
       opened?.close()
       throw new Fault('upstreamUnavailable', 'The client has gone')
     }
-    const tunnel = this.#checked(opened)
-    this.#tunnel = tunnel
+    const direct = this.#checked(opened)
+    this.#direct = direct
     this.#openRequests = openRequests
     this.#openedAt = performance.now()
     const listener = this.#listener
-    if (listener) this.#attach(tunnel, listener)
-    await this.#settings.restore(tunnel, this.#log)
-    if (tunnel.over) throw new Fault('upstreamUnavailable', 'The server lost the new session while it was being opened')
+    if (listener) this.#attach(direct, listener)
+    await this.#settings.restore(direct, this.#log)
+    if (direct.over) throw new Fault('upstreamUnavailable', 'The server lost the new session while it was being opened')
     this.#log.warn({ event: 'session_reopened' }, "server lost the client's session; another one is open")
-    this.#compareCapabilities(tunnel)
-    if (listener) this.#reportChanges(tunnel, listener).catch(() => {})
-    return tunnel
+    this.#compareCapabilities(direct)
+    if (listener) this.#reportChanges(direct, listener).catch(() => {})
+    return direct
   }
 
   /** Throws a Fault if the client cannot continue in this session. Its negotiated revision cannot change. */
-  #checked(tunnel: DirectTunnel | undefined): DirectTunnel {
-    if (!tunnel)
+  #checked(direct: DirectServerSession | undefined): DirectServerSession {
+    if (!direct)
       throw new Fault(
         'upstreamIncompatible',
         'The server lost the session and now supports only 2026-07-28, which has no sessions: connect again',
       )
-    if (tunnel.revision === undefined)
+    if (direct.revision === undefined)
       throw new Fault(
         'upstreamUnavailable',
-        `The server lost the session and refuses to open another: ${refusalIn(tunnel.answer)}`,
+        `The server lost the session and refuses to open another: ${refusalIn(direct.answer)}`,
       )
-    if (tunnel.revision === this.revision) return tunnel
-    tunnel.close()
+    if (direct.revision === this.revision) return direct
+    direct.close()
     throw new Fault(
       'upstreamIncompatible',
-      `The server lost the session and now answers initialize with revision ${tunnel.revision}, but the client negotiated ${this.revision}: connect again`,
+      `The server lost the session and now answers initialize with revision ${direct.revision}, but the client negotiated ${this.revision}: connect again`,
     )
   }
 
@@ -239,7 +241,7 @@ export class ReopeningTunnel implements Tunnel {
   }
 
   /** Logs changed capabilities. The protocol has no way to report them to the client. */
-  #compareCapabilities({ answer }: DirectTunnel): void {
+  #compareCapabilities({ answer }: DirectServerSession): void {
     const [before, now] = [capabilitiesIn(this.#answer), capabilitiesIn(answer)]
     const names = new Set([...keys(before), ...keys(now)])
     const changed = [...names]
@@ -256,13 +258,13 @@ export class ReopeningTunnel implements Tunnel {
    * Reports to the client everything that may have changed in the meantime, if the client has subscribed to it or the
    * server's capabilities promise a notification.
    */
-  async #reportChanges(tunnel: DirectTunnel, listener: TunnelListener): Promise<void> {
+  async #reportChanges(direct: DirectServerSession, listener: SessionListener): Promise<void> {
     const report = (changed: Reportable) => {
       for (const { method, params } of everythingIn(changed))
         listener.message(notification(method, isEmpty(params) ? undefined : write(params)))
     }
     report({ lists: [], uris: [...this.#settings.uris] })
-    const changed = await this.#lists.changed((method, params) => tunnel.request(method, params))
+    const changed = await this.#lists.changed((method, params) => direct.request(method, params))
     const { lists } = changesIn(capabilitiesIn(this.#answer))
     report({ lists: lists.filter((list) => changed.includes(list)), uris: [] })
   }

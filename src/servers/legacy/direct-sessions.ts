@@ -1,5 +1,5 @@
 /**
- * Opens tunnels, the sessions of single legacy clients with a legacy server. Ends idle ones if others need the room, and
+ * Opens direct sessions, the sessions of single legacy clients with a legacy server. Ends idle ones if others need the room, and
  * gives those of clients that have gone to the next equal client of the same principal.
  */
 
@@ -10,7 +10,7 @@ import { jsonOf, type Request } from '../../base/rpc/message.js'
 import { edit } from '../../base/rpc/splice.js'
 import type { Account } from '../../mcp/protocol/account.js'
 import type { Sender } from '../../mcp/protocol/call.js'
-import type { LeftTunnel } from '../../mcp/protocol/upstream.js'
+import type { LeftDirectSession } from '../../mcp/protocol/upstream.js'
 import type { Verdict } from '../era/verdict.js'
 import { credentialOf, openingFault } from '../failure.js'
 import type { Access } from '../half.js'
@@ -18,18 +18,18 @@ import type { ServerOptions } from '../options.js'
 import { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { answersIn } from './client-traces.js'
+import { DirectServerSession, type DirectSessionOptions, type LeftSession } from './direct-session.js'
 import { keepAlive } from './keep-alive.js'
-import { DirectTunnel, type LeftSession, type TunnelOptions } from './tunnel.js'
 
-/** How a tunnel is opened. */
-export type TunnelOpening = Pick<TunnelOptions, 'call' | 'write' | 'fromHttp' | 'forwarded'>
+/** How a direct session is opened. */
+export type DirectSessionOpening = Pick<DirectSessionOptions, 'call' | 'write' | 'fromHttp' | 'forwarded'>
 
-/** A session of a tunnel, open or being opened. */
-interface TunnelOccupant extends Occupant {
+/** A direct session, open or being opened. */
+interface DirectSessionOccupant extends Occupant {
   /** What equal clients of one principal have in common; undefined if that is too long to be kept. */
   key: string | undefined
   account: Account | undefined
-  tunnel: DirectTunnel | undefined
+  direct: DirectServerSession | undefined
   spare: Spare | undefined
   /** Identifies the session for the inspector. */
   session: string | undefined
@@ -46,13 +46,13 @@ interface Spare extends LeftSession {
 /** Maximum characters of a key. */
 const MAX_OPENING = 8 * 1024
 
-export class Tunnels {
+export class DirectSessions {
   readonly #options: ServerOptions
   readonly #access: Access
   /** Channels that have not ended. */
   readonly #peers = new Set<Peer>()
   /** Sessions whose client has gone, by their keys. */
-  readonly #spares = new Map<string, TunnelOccupant>()
+  readonly #spares = new Map<string, DirectSessionOccupant>()
   #closed = false
 
   constructor(options: ServerOptions, access: Access) {
@@ -68,8 +68,8 @@ export class Tunnels {
     verdict: Verdict,
     opening: Request,
     sender: Sender,
-    options: TunnelOpening,
-  ): Promise<DirectTunnel | undefined> {
+    options: DirectSessionOpening,
+  ): Promise<DirectServerSession | undefined> {
     const { capacity } = this.#access
     const { occupancy } = capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
@@ -84,9 +84,9 @@ export class Tunnels {
     const occupant = this.#occupantOf(sender.principal, account, key)
     occupancy.enter(occupant)
     try {
-      const tunnel = await this.#connect(verdict, opening, sender, occupant, options)
-      if (!occupant.tunnel) occupancy.leave(occupant)
-      return tunnel
+      const direct = await this.#connect(verdict, opening, sender, occupant, options)
+      if (!occupant.direct) occupancy.leave(occupant)
+      return direct
     } catch (error) {
       occupancy.leave(occupant)
       throw error
@@ -94,7 +94,7 @@ export class Tunnels {
   }
 
   /** Goes on with a session over HTTP that another replica has left. Rejects with a Fault. */
-  async resume({ transport }: Verdict, left: LeftTunnel, sender: Sender): Promise<DirectTunnel> {
+  async resume({ transport }: Verdict, left: LeftDirectSession, sender: Sender): Promise<DirectServerSession> {
     const { occupancy } = this.#access.capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     const account = this.#options.accounts?.for(sender)
@@ -105,25 +105,25 @@ export class Tunnels {
     peer.headers = credentialOf(sender)
     peer.account = account
     this.#peers.add(peer)
-    const tunnel = DirectTunnel.resume(peer, left, this.#optionsOf(peer, occupant, { fromHttp: true }))
-    occupant.tunnel = tunnel
+    const direct = DirectServerSession.resume(peer, left, this.#optionsOf(peer, occupant, { fromHttp: true }))
+    occupant.direct = direct
     keepAlive(peer, this.#options.ping)
     this.#report('opened', occupant)
-    return tunnel
+    return direct
   }
 
-  #occupantOf(principal: string, account: Account | undefined, key?: string): TunnelOccupant {
+  #occupantOf(principal: string, account: Account | undefined, key?: string): DirectSessionOccupant {
     const { capacity } = this.#access
     const endSpare = () => this.#endSpare(occupant)
-    const occupant: TunnelOccupant = {
+    const occupant: DirectSessionOccupant = {
       principal,
       key,
       account,
       session: this.#options.recorder && crypto.randomUUID(),
-      tunnel: undefined,
+      direct: undefined,
       spare: undefined,
       get idleSince() {
-        return this.spare ? this.spare.since : this.tunnel?.idleSince
+        return this.spare ? this.spare.since : this.direct?.idleSince
       },
       get idleLimit() {
         return this.spare && capacity.spareLimit
@@ -133,7 +133,7 @@ export class Tunnels {
       },
       end() {
         if (this.spare) endSpare()
-        else this.tunnel?.end()
+        else this.direct?.end()
       },
     }
     return occupant
@@ -148,9 +148,9 @@ export class Tunnels {
     verdict: Verdict,
     opening: Request,
     sender: Sender,
-    occupant: TunnelOccupant,
-    options: TunnelOpening,
-  ): Promise<DirectTunnel | undefined> {
+    occupant: DirectSessionOccupant,
+    options: DirectSessionOpening,
+  ): Promise<DirectServerSession | undefined> {
     const { detection, capacity } = this.#access
     const { era } = verdict
     const turnedModern = () => era === 'legacy' && verdict.era === 'modern'
@@ -165,15 +165,15 @@ export class Tunnels {
     if (!peer) return undefined
     this.#peers.add(peer)
     try {
-      const tunnel = await this.#open(peer, opening, sender, occupant, options)
-      if (tunnel.revision !== undefined) {
-        if (verdict.revision === undefined) detection.amend(verdict, { revision: tunnel.revision })
+      const direct = await this.#open(peer, opening, sender, occupant, options)
+      if (direct.revision !== undefined) {
+        if (verdict.revision === undefined) detection.amend(verdict, { revision: direct.revision })
         detection.opened(peer)
         keepAlive(peer, this.#options.ping)
         detection.markAvailable(false)
-        occupant.tunnel = tunnel
+        occupant.direct = direct
         this.#report('opened', occupant, peer)
-        return tunnel
+        return direct
       }
       if (await this.#isModern(verdict, peer, sender)) {
         this.#peers.delete(peer)
@@ -181,8 +181,8 @@ export class Tunnels {
         detection.release(peer)
         return undefined
       }
-      tunnel.close()
-      return tunnel
+      direct.close()
+      return direct
     } catch (error) {
       this.#peers.delete(peer)
       if (turnedModern()) return undefined
@@ -211,22 +211,22 @@ export class Tunnels {
     peer: Peer,
     opening: Request,
     sender: Sender,
-    occupant: TunnelOccupant,
-    options: TunnelOpening,
-  ): Promise<DirectTunnel> {
+    occupant: DirectSessionOccupant,
+    options: DirectSessionOpening,
+  ): Promise<DirectServerSession> {
     peer.headers = credentialOf(sender)
     peer.account = occupant.account
-    return DirectTunnel.open(peer, opening, this.#optionsOf(peer, occupant, options))
+    return DirectServerSession.open(peer, opening, this.#optionsOf(peer, occupant, options))
   }
 
-  #optionsOf(peer: Peer, occupant: TunnelOccupant, options: TunnelOpening): TunnelOptions {
+  #optionsOf(peer: Peer, occupant: DirectSessionOccupant, options: DirectSessionOpening): DirectSessionOptions {
     const { timeouts, log, reached } = this.#options
     const { detection, capacity, tasks, revision } = this.#access
     const { initialize: timeout, start } = timeouts
     return {
       ...{ principal: occupant.principal, timeout, start, log, tasks, revision, reached },
       onEnd: (error, lost) => {
-        if (occupant.tunnel) this.#report(lost ? 'lost' : 'ended', occupant)
+        if (occupant.direct) this.#report(lost ? 'lost' : 'ended', occupant)
         capacity.occupancy.leave(occupant)
         if (error) detection.ended(error, true)
       },
@@ -237,7 +237,7 @@ export class Tunnels {
   }
 
   /** Keeps the session of a client that has gone for the next one. Returns whether it does. */
-  #keep(left: LeftSession, occupant: TunnelOccupant): boolean {
+  #keep(left: LeftSession, occupant: DirectSessionOccupant): boolean {
     const { key } = occupant
     const { reuse = 0 } = this.#options.timeouts
     if (key === undefined || reuse === 0 || this.#closed) return false
@@ -253,7 +253,7 @@ export class Tunnels {
       ended: end,
     }
     const spare: Spare = { ...left, since: performance.now(), undone: traces.undo(peer) }
-    occupant.tunnel = undefined
+    occupant.direct = undefined
     occupant.spare = spare
     this.#spares.set(key, occupant)
     spare.undone.then((isUndone) => !isUndone && end()).catch(end)
@@ -262,7 +262,7 @@ export class Tunnels {
   }
 
   /** Ends a session whose client has gone. */
-  #endSpare(occupant: TunnelOccupant): void {
+  #endSpare(occupant: DirectSessionOccupant): void {
     const { spare } = occupant
     if (!spare) return
     const { peer } = spare
@@ -274,7 +274,7 @@ export class Tunnels {
     peer.channel.close().then(closed, closed)
   }
 
-  #forgetSpare(occupant: TunnelOccupant): void {
+  #forgetSpare(occupant: DirectSessionOccupant): void {
     const { key } = occupant
     if (key !== undefined && this.#spares.get(key) === occupant) this.#spares.delete(key)
   }
@@ -283,8 +283,8 @@ export class Tunnels {
   async #takeOver(
     key: string,
     account: Account | undefined,
-    options: TunnelOpening,
-  ): Promise<DirectTunnel | undefined> {
+    options: DirectSessionOpening,
+  ): Promise<DirectServerSession | undefined> {
     const occupant = this.#spares.get(key)
     const spare = occupant?.spare
     if (!occupant || !spare || occupant.account !== account) return undefined
@@ -299,13 +299,13 @@ export class Tunnels {
       return undefined
     }
     occupant.spare = undefined
-    const tunnel = DirectTunnel.takeOver(spare, this.#optionsOf(peer, occupant, options))
-    occupant.tunnel = tunnel
-    return tunnel
+    const direct = DirectServerSession.takeOver(spare, this.#optionsOf(peer, occupant, options))
+    occupant.direct = direct
+    return direct
   }
 
   /** Reports a new state of a session, for metrics; with the peer of one that opens. */
-  #report(what: 'opened' | 'ended' | 'lost', { session, principal }: TunnelOccupant, peer?: Peer): void {
+  #report(what: 'opened' | 'ended' | 'lost', { session, principal }: DirectSessionOccupant, peer?: Peer): void {
     const { observe, name } = this.#options
     const overSse = peer?.channel.transport === 'sse' ? '' : undefined
     observe?.({ kind: 'session', server: name, side: 'server', what, session, principal, overSse })

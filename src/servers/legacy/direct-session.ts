@@ -1,5 +1,5 @@
 /**
- * The server's side of a tunnel: a legacy client's own session with a legacy server. Only ids and progress tokens of
+ * The server's side of a direct session: a legacy client's own session with a legacy server. Only ids and progress tokens of
  * messages are changed.
  */
 
@@ -41,12 +41,12 @@ import type {
   AboutMessage,
   AnsweredInitialize,
   DeliveryKind,
-  LeftTunnel,
+  DirectSession,
+  LeftDirectSession,
   ReceivedBatch,
-  SayTunnelled,
+  SessionListener,
   StreamOpening,
-  Tunnel,
-  TunnelListener,
+  TakeSessionMessage,
 } from '../../mcp/protocol/upstream.js'
 import type { Arrival, Exchange } from '../exchange.js'
 import { answerOf, callFault, credentialOf, hasAnswer, worthRepeating } from '../failure.js'
@@ -65,7 +65,7 @@ import { answeredWith, resultIn, sendOpening } from './handshake.js'
 import { OrderedDelivery } from './ordered-delivery.js'
 import { OutgoingBatch } from './outgoing-batch.js'
 
-export interface TunnelOptions {
+export interface DirectSessionOptions {
   principal: string
   /** The number, for the inspector, of the call that `initialize` belongs to. */
   call?: number | undefined
@@ -112,11 +112,11 @@ const GONE_ON = '0' as Id
 /** The maximum number of messages of the server that wait for a listener. */
 const MAX_WAITING_MESSAGES = 100
 
-export class DirectTunnel implements Tunnel, Owner {
+export class DirectServerSession implements DirectSession, Owner {
   readonly ping = { method: 'ping', params: undefined }
   readonly revision: LegacyRevision | undefined
   readonly #peer: Peer
-  readonly #options: TunnelOptions
+  readonly #options: DirectSessionOptions
   /** The server's answer to `initialize`. */
   readonly answer: Response
   readonly #waiting: { text: Wire; about: AboutMessage }[] = []
@@ -124,7 +124,7 @@ export class DirectTunnel implements Tunnel, Owner {
   readonly #reservation: Reservation
   /** Keeps the order of the server's messages, if all of them arrive on one stream. */
   readonly #delivery: OrderedDelivery<Exchange> | undefined
-  #listener: TunnelListener | undefined
+  #listener: SessionListener | undefined
   readonly #check: SessionCheck
   readonly #traces = new ClientTraces()
   /** Another client has begun the session: the server has got `notifications/initialized`. */
@@ -140,7 +140,7 @@ export class DirectTunnel implements Tunnel, Owner {
   #closed = false
   closed: Promise<number | undefined> | undefined
 
-  private constructor(peer: Peer, options: TunnelOptions, answer: Response, hasBegun = false) {
+  private constructor(peer: Peer, options: DirectSessionOptions, answer: Response, hasBegun = false) {
     this.#peer = peer
     this.#options = options
     this.#hasBegun = hasBegun
@@ -159,7 +159,7 @@ export class DirectTunnel implements Tunnel, Owner {
   }
 
   /** Sends the client's `initialize` to the server. Rejects with a ChannelError; the caller then closes the channel. */
-  static async open(peer: Peer, opening: Request, options: TunnelOptions): Promise<DirectTunnel> {
+  static async open(peer: Peer, opening: Request, options: DirectSessionOptions): Promise<DirectServerSession> {
     const params = typeof opening.params === 'string' ? undefined : opening.params
     const { timeout, call, start } = options
     peer.ofClient = options.fromHttp === true && peer.channel.transport === 'http'
@@ -172,30 +172,34 @@ export class DirectTunnel implements Tunnel, Owner {
     })
     // A client over HTTP gets the server's own refusal.
     const answer = await (peer.ofClient ? opened.catch((error: unknown) => answerOf(error)) : opened)
-    return new DirectTunnel(peer, options, answer)
+    return new DirectServerSession(peer, options, answer)
   }
 
   /** Goes on with a session over HTTP that another replica has left. */
-  static resume(peer: Peer, { revision, offered, ready }: LeftTunnel, options: TunnelOptions): DirectTunnel {
+  static resume(
+    peer: Peer,
+    { revision, offered, ready }: LeftDirectSession,
+    options: DirectSessionOptions,
+  ): DirectServerSession {
     peer.ofClient = true
     const result = `{"protocolVersion":"${revision}","capabilities":${offered}}`
     const answer = parseMessage(sourceOf(resultMessage(GONE_ON, result))) as Response
-    const tunnel = new DirectTunnel(peer, options, answer)
-    tunnel.#isInitialized = ready
-    if (ready) tunnel.#beginAfter(Promise.resolve())
-    return tunnel
+    const direct = new DirectServerSession(peer, options, answer)
+    direct.#isInitialized = ready
+    if (ready) direct.#beginAfter(Promise.resolve())
+    return direct
   }
 
   /** Gives the session of a client that has gone to the next one. */
-  static takeOver({ peer, answer }: LeftSession, options: TunnelOptions): DirectTunnel {
-    return new DirectTunnel(peer, options, answer, true)
+  static takeOver({ peer, answer }: LeftSession, options: DirectSessionOptions): DirectServerSession {
+    return new DirectServerSession(peer, options, answer, true)
   }
 
   get keepsIds(): boolean {
     return this.#peer.ofClient
   }
 
-  get left(): LeftTunnel | undefined {
+  get left(): LeftDirectSession | undefined {
     const { revision, keepsIds } = this
     const { session } = this.#peer.channel
     if (!session || !keepsIds || revision === undefined || this.over) return undefined
@@ -230,7 +234,7 @@ export class DirectTunnel implements Tunnel, Owner {
     this.#close()
   }
 
-  async ask(request: Request, signal: Signal, say: SayTunnelled, about: AboutAsked = {}): Promise<void> {
+  async ask(request: Request, signal: Signal, say: TakeSessionMessage, about: AboutAsked = {}): Promise<void> {
     const { principal, tasks, revision } = this.#options
     const { method, params } = request
     if (this.over) throw this.#goneWith(undefined)
@@ -489,7 +493,7 @@ export class DirectTunnel implements Tunnel, Owner {
     return this.keepsIds ? new OutgoingBatch(this.#peer, received) : undefined
   }
 
-  attach(listener: TunnelListener): void {
+  attach(listener: SessionListener): void {
     this.#listener = listener
     for (const { text, about } of this.#waiting.splice(0)) listener.message(text, about)
     this.#reservation.end()

@@ -1,5 +1,5 @@
 /**
- * The client's side of a tunnel: a legacy client's session with a legacy server, whose messages pass with other ids and
+ * The client's side of a direct session: a legacy client's session with a legacy server, whose messages pass with other ids and
  * progress tokens.
  */
 
@@ -13,7 +13,7 @@ import { type LegacyRevision, NEWEST_MODERN } from '../../mcp/protocol/eras.js'
 import { legacyError } from '../../mcp/protocol/legacy-client.js'
 import { LEGACY_CLIENT_NOTIFICATIONS } from '../../mcp/protocol/methods.js'
 import { withReceived } from '../../mcp/protocol/trace.js'
-import type { LegacyRoute, Tunnel } from '../../mcp/protocol/upstream.js'
+import type { DirectSession, LegacyRoute } from '../../mcp/protocol/upstream.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Frame, Send } from '../frames.js'
 import { tellSession } from '../logger.js'
@@ -30,18 +30,18 @@ const END_WITHIN = 1_000
 
 type ClientDeclaration = Pick<SessionRecord, 'clientInfo' | 'capabilities' | 'reportsRoots'>
 
-export interface TunnelSessionOptions extends OpenOptions {
+export interface DirectClientSessionOptions extends OpenOptions {
   /** What the client has said in `initialize`; undefined if that cannot be read. */
   opening: ClientDeclaration | undefined
   serverTransport: Exclude<LegacyRoute, 'translate'>['transport']
 }
 
 /** A session that the server itself answers. */
-export class TunnelSession implements ClientSession {
+export class DirectClientSession implements ClientSession {
   readonly revision: LegacyRevision
   readonly #caller: Caller
-  readonly #tunnel: Tunnel
-  readonly #options: TunnelSessionOptions
+  readonly #direct: DirectSession
+  readonly #options: DirectClientSessionOptions
   readonly #running = new InFlight()
   /** Records the messages outside of calls; undefined without a recorder. */
   readonly #recorder: SessionRecorder | undefined
@@ -55,15 +55,15 @@ export class TunnelSession implements ClientSession {
   #left = false
   #closed = false
 
-  constructor(tunnel: Tunnel, revision: LegacyRevision, options: TunnelSessionOptions) {
+  constructor(direct: DirectSession, revision: LegacyRevision, options: DirectClientSessionOptions) {
     this.revision = revision
     this.#caller = callerOf(options.opening)
-    this.#tunnel = tunnel
+    this.#direct = direct
     this.#options = options
     const { outlet, log, session } = options
     this.#recorder = log.telemetry?.recorder?.session(session)
     this.#report('opened')
-    tunnel.attach({
+    direct.attach({
       isIdle: () => this.open === 0 && outlet.isIdle(),
       message: (text, about) => {
         if ((this.#left && this.open === 0) || (about?.isUnknown && !this.#carriesUnknown)) return
@@ -79,33 +79,33 @@ export class TunnelSession implements ClientSession {
 
   get record(): SessionRecord | undefined {
     const { opening } = this.#options
-    const direct = this.#left || this.#lost ? undefined : this.#tunnel.left
+    const direct = this.#left || this.#lost ? undefined : this.#direct.left
     if (!opening || !direct) return undefined
     const { revision, offered, ready } = direct
     return { ...opening, revision, offered, ready, wrapped: [], uris: [], asked: 0, direct }
   }
 
   leave(): void {
-    this.#tunnel.leave?.()
+    this.#direct.leave?.()
   }
 
   get id(): string | undefined {
-    return this.#tunnel.left?.session
+    return this.#direct.left?.session
   }
 
   get carries(): boolean {
-    return this.#tunnel.keepsIds === true
+    return this.#direct.keepsIds === true
   }
 
-  get listen(): Tunnel['listen'] {
-    const { listen } = this.carries ? this.#tunnel : {}
+  get listen(): DirectSession['listen'] {
+    const { listen } = this.carries ? this.#direct : {}
     if (!listen) return undefined
     return (stream, opening) => {
       const passing: PassedStream = {
         pass: (message, event) => stream.pass(message, event),
         end: () => this.#onceSent(() => stream.end()),
       }
-      return listen.call(this.#tunnel, passing, opening)
+      return listen.call(this.#direct, passing, opening)
     }
   }
 
@@ -133,7 +133,7 @@ export class TunnelSession implements ClientSession {
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const stop = ends && endWith(ends, controller)
     const options = { batch, leaves, recorder: this.#recorder, revision: this.revision }
-    const call = new LinkedCall(request, this.#caller, this.#tunnel, record, send, options)
+    const call = new LinkedCall(request, this.#caller, this.#direct, record, send, options)
     this.#answering.add(call)
     try {
       let last: Frame
@@ -199,17 +199,17 @@ export class TunnelSession implements ClientSession {
 
   batchOf({ requests, message }: SortedBatch, bytes: Uint8Array): SentBatch | undefined {
     const { principal } = this.#options.sender
-    return this.#tunnel.batchOf?.({ principal, bytes, message, ids: requests.map(({ id }) => id) })
+    return this.#direct.batchOf?.({ principal, bytes, message, ids: requests.map(({ id }) => id) })
   }
 
   take(message: Notification | Response, received?: ReceivedOneWay): Promise<void> | undefined {
     this.#recorder?.received(message, this.#cancelledBy(message))
-    if (message.kind === 'response') return this.#tunnel.respond(message, received)
+    if (message.kind === 'response') return this.#direct.respond(message, received)
     const { method, params } = message
     const cancels = method === 'notifications/cancelled' && !this.#isOfOther(message)
     const isPassed = cancels ? this.carries : this.#carries(method)
     const passed = isPassed
-      ? this.#tunnel.notify(method, typeof params === 'string' ? EMPTY : params, received)
+      ? this.#direct.notify(method, typeof params === 'string' ? EMPTY : params, received)
       : undefined
     if (cancels) this.#running.cancel(params, this.carries ? END_WITHIN : 0)
     return passed
@@ -228,9 +228,9 @@ export class TunnelSession implements ClientSession {
 
   listened(): void {}
 
-  /** The bridge continues the session: a tunnel leads to one server only. */
+  /** The bridge continues the session: a direct session leads to one server only. */
   moved(to: SessionPlace): ClientSession | undefined {
-    const { agreed } = this.#tunnel
+    const { agreed } = this.#direct
     const { opening } = this.#options
     if (!agreed || !opening) return undefined
     const record = { ...opening, revision: this.revision, ...agreed, wrapped: [], asked: 0 }
@@ -244,12 +244,12 @@ export class TunnelSession implements ClientSession {
     if (this.#closed) return
     this.#closed = true
     this.#running.abortAll()
-    this.#tunnel.close()
+    this.#direct.close()
     this.#report(this.#lost ? 'lost' : 'ended')
   }
 
   get closed(): Promise<number | undefined> | undefined {
-    return this.#tunnel.closed
+    return this.#direct.closed
   }
 
   /** Policies may still be busy with answers and errors that are to be sent before the end. */
@@ -262,7 +262,7 @@ export class TunnelSession implements ClientSession {
 
   /** Whether a message cancels a request that the client has sent to another replica. */
   #isOfOther({ params }: Notification): boolean {
-    return this.#tunnel.keepsIds === true && this.#running.named(params) === undefined
+    return this.#direct.keepsIds === true && this.#running.named(params) === undefined
   }
 
   #report(what: 'opened' | 'ended' | 'lost'): void {

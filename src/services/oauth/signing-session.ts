@@ -12,11 +12,11 @@ import { uncovered } from '../../mcp/protocol/input.js'
 import type {
   AboutAsked,
   AnsweredInitialize,
-  LeftTunnel,
+  DirectSession,
+  LeftDirectSession,
   ReceivedBatch,
-  SayTunnelled,
-  Tunnel,
-  TunnelListener,
+  SessionListener,
+  TakeSessionMessage,
 } from '../../mcp/protocol/upstream.js'
 
 const URL_QUESTION = parseObject('{"mode":"url"}')
@@ -27,45 +27,45 @@ export function canOpenUrl(capabilities: Payload): boolean {
 }
 
 /** The session. A request that requires a sign-in is sent again after it. */
-export class SigningTunnel implements Tunnel {
-  readonly #tunnel: Tunnel
+export class SigningSession implements DirectSession {
+  readonly #direct: DirectSession
   readonly #account: Account
   readonly #capabilities: Payload
 
   /** `capabilities`: those of the client. */
-  constructor(tunnel: Tunnel, account: Account, capabilities: Payload) {
-    this.#tunnel = tunnel
+  constructor(direct: DirectSession, account: Account, capabilities: Payload) {
+    this.#direct = direct
     this.#account = account
     this.#capabilities = capabilities
   }
 
   get keepsIds(): boolean {
-    return this.#tunnel.keepsIds === true
+    return this.#direct.keepsIds === true
   }
 
-  get left(): LeftTunnel | undefined {
-    return this.#tunnel.left
+  get left(): LeftDirectSession | undefined {
+    return this.#direct.left
   }
 
   leave(): void {
-    this.#tunnel.leave?.()
+    this.#direct.leave?.()
   }
 
   opened(id: Id): AnsweredInitialize {
-    return this.#tunnel.opened(id)
+    return this.#direct.opened(id)
   }
 
   get revision(): LegacyRevision | undefined {
-    return this.#tunnel.revision
+    return this.#direct.revision
   }
 
   batchOf(received: ReceivedBatch): SentBatch | undefined {
-    return this.#tunnel.batchOf?.(received)
+    return this.#direct.batchOf?.(received)
   }
 
-  ask(request: Request, signal: Signal, say: SayTunnelled, about?: AboutAsked): Promise<void> {
+  ask(request: Request, signal: Signal, say: TakeSessionMessage, about?: AboutAsked): Promise<void> {
     let hasSaid = false
-    const heard: SayTunnelled = (message) => {
+    const heard: TakeSessionMessage = (message) => {
       hasSaid = true
       return say(message)
     }
@@ -78,7 +78,7 @@ export class SigningTunnel implements Tunnel {
     return signedIn(
       account,
       signal,
-      () => this.#tunnel.ask(request, signal, heard, about),
+      () => this.#direct.ask(request, signal, heard, about),
       () => !hasSaid,
     )
   }
@@ -94,27 +94,27 @@ export class SigningTunnel implements Tunnel {
   }
 
   notify(method: string, params: Sent, received?: ReceivedOneWay): Promise<void> | undefined {
-    return this.#tunnel.notify(method, params, received)
+    return this.#direct.notify(method, params, received)
   }
 
   respond(response: Response, received?: ReceivedOneWay): Promise<void> | undefined {
-    return this.#tunnel.respond(response, received)
+    return this.#direct.respond(response, received)
   }
 
-  attach(listener: TunnelListener): void {
-    this.#tunnel.attach(listener)
+  attach(listener: SessionListener): void {
+    this.#direct.attach(listener)
   }
 
-  get listen(): Tunnel['listen'] {
-    return this.#tunnel.listen?.bind(this.#tunnel)
+  get listen(): DirectSession['listen'] {
+    return this.#direct.listen?.bind(this.#direct)
   }
 
   close(): void {
-    this.#tunnel.close()
+    this.#direct.close()
   }
 
   get closed(): Promise<number | undefined> | undefined {
-    return this.#tunnel.closed
+    return this.#direct.closed
   }
 }
 
