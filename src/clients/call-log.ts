@@ -266,7 +266,7 @@ function subject(method: string, params: Payload | string): { name: string } | u
 /** What a client hears of a call when its session has ended before the answer. */
 function sessionEnded(handedOver: boolean): Fault {
   return handedOver
-    ? new Fault('upstreamClosed', 'The session has ended; whether the server acted on the call is unknown')
+    ? new Fault('upstreamClosed', 'The session has ended; the server may have executed the call')
     : new Fault('sessionNotFound', 'The session has ended: call initialize to open another one')
 }
 

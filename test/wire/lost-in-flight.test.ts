@@ -15,7 +15,7 @@ type Json = Record<string, unknown>
 /** Longer than the test. */
 const LONG = 600_000
 const SLOW = { name: 'slow', arguments: {} }
-const UNKNOWN = { error: { code: -32603, message: /unknown/, data: { outcome: 'unknown' } } }
+const UNKNOWN = { error: { code: -32603, message: /may have executed the call/, data: { outcome: 'unknown' } } }
 
 const EVENTS = { 'content-type': 'text/event-stream' }
 
