@@ -151,13 +151,14 @@ const packages: Record<string, readonly string[]> = {
   'node:fs/promises': ['services/discovery/sources/files'],
   'node:os': [
     'command',
-    'services/discovery/home',
+    'base/net/home-folder',
     'services/discovery/discovery',
     'services/replicas/internal',
     'services/oauth/store/files',
     'servers/transport/stdio/on-path',
   ],
   'node:path': [
+    'config/server-names',
     'inspector/running-bridges',
     'command',
     'services/discovery/discovery',
@@ -377,7 +378,7 @@ t.test('a bridge loads what records and shows only if it has an inspector', asyn
     const loaded = [...load(start, new Set())]
     t.ok(loaded.length > 1, start)
     t.same(
-      loaded.filter((file) => floorOf(file) === 'inspector' && file !== 'inspector/replay/copy-forms'),
+      loaded.filter((file) => floorOf(file) === 'inspector'),
       [],
       start,
     )

@@ -1,6 +1,7 @@
 /** Creates the accounts of a configured server, if the bridge signs in to it. */
 
 import { ipv4Addresses } from '../base/net/connect.js'
+import { canonical, httpEndpoint } from '../config/endpoint.js'
 import {
   addressesOf,
   type Callers,
@@ -10,7 +11,6 @@ import {
   type Settings,
   signInOf,
 } from '../config/settings.js'
-import { canonical, httpEndpoint } from '../services/discovery/endpoint.js'
 import { Accounts, type AccountsOptions } from '../services/oauth/client/accounts.js'
 import { ReplicatedStore } from '../services/oauth/store/replicated.js'
 import { pemOfServer, signInTls } from './certificates.js'

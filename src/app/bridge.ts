@@ -24,7 +24,6 @@ import type { UpstreamServer } from '../servers/server.js'
 import { Desk } from '../services/oauth/page/desk.js'
 import type { HttpReplicas } from '../services/replicas/replicas.js'
 import type { AuditLines } from '../services/telemetry/audit-lines.js'
-import { startAudit } from '../services/telemetry/audit-log.js'
 import type { MetricData } from '../services/telemetry/metrics.js'
 import { type BridgeContext, observerOf } from './context.js'
 import { Descriptors } from './descriptors.js'
@@ -128,7 +127,10 @@ export class Bridge {
     const { replicas } = context
     const windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('tool', name, ms)))
     const { audit } = settings
-    this.#audit = audit && startAudit(audit, { ...context, changed: (failure) => this.#logAudit(failure, audit.file) })
+    const startAudit = context.services?.startAudit
+    if (audit && !startAudit) throw new Error('The code of the audit log is not loaded')
+    this.#audit =
+      audit && startAudit?.(audit, { ...context, changed: (failure) => this.#logAudit(failure, audit.file) })
     const keys = settings.stateKeys.map(keyOf)
     const pushedOut = ({ server }: { server: string }) => observe?.({ kind: 'cut', server, what: 'pushed_out' })
     this.#shared = {

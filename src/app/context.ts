@@ -17,6 +17,7 @@ import type { MountTrust } from '../services/discovery/trust/mount-trust.js'
 import type { SignInParts } from '../services/oauth/parts.js'
 import type { HttpReplicas } from '../services/replicas/replicas.js'
 import type { Metrics } from '../services/telemetry/metrics.js'
+import type { Services } from './services.js'
 import type { Shared } from './shared.js'
 import type { Workers } from './workers.js'
 
@@ -25,6 +26,8 @@ export interface BridgeContext {
   version: string
   /** The environment of the process. Programs inherit a part of it. */
   env: Readonly<Record<string, string | undefined>>
+  /** The code of services that the settings need; none by default. */
+  services?: Services | undefined
   /** Metrics and traces; none by default. */
   metrics?: Metrics | undefined
   tracer?: Tracer | undefined

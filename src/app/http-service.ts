@@ -29,7 +29,6 @@ import { prefixed } from '../middle/group/names.js'
 import { decisions } from '../middle/policy/approval/decisions.js'
 import type { PageQuestions } from '../middle/policy/approval/page-questions.js'
 import type { AuditLog } from '../middle/policy/audit.js'
-import { publisher } from '../services/discovery/publisher.js'
 import type { Desk } from '../services/oauth/page/desk.js'
 import type { Verifier } from '../services/oauth/server/verifier.js'
 import { filesAt } from './certificates.js'
@@ -233,7 +232,10 @@ export class HttpService {
       audit: this.#options.audit,
       // An application around the bridge has its own paths for these.
       health: settings.admin === undefined && !this.#isAttached ? health : undefined,
-      publisher: this.#isAttached ? undefined : await publisher(settings, listen, mounts),
+      publisher:
+        settings.publish && !this.#isAttached
+          ? await (await import('../services/discovery/publisher.js')).publisher(settings, listen, mounts)
+          : undefined,
       requests: this.requests,
       verify: verifier?.verify,
       lives: this.#lives,

@@ -2,8 +2,8 @@
 
 import { Fault } from '../base/fault/fault.js'
 import { printable, printableLines } from '../base/texts/printable.js'
+import { canonical, httpEndpoint } from '../config/endpoint.js'
 import type { Settings } from '../config/settings.js'
-import { canonical, httpEndpoint } from '../services/discovery/endpoint.js'
 import type { Accounts } from '../services/oauth/client/accounts.js'
 import { explainSignIn, listAccounts, signInRows, statusLines } from '../services/oauth/client/explain.js'
 import type { TokenStore } from '../services/oauth/store/store.js'

@@ -1,10 +1,10 @@
 /** The configuration file from the flags: its servers, its options, and the positions of values. */
 import { resolve } from 'node:path'
+import { homeFolder } from '../base/net/home-folder.js'
 import { amongNames } from '../base/texts/nearest.js'
 import { type ConfigFile, FormatError, readConfigFile } from '../config/formats/read.js'
 import { ALL, ConfigError, type ConfigSources, meantBy, OPTIONS, withoutServers } from '../config/settings.js'
 import { isObject } from '../config/value.js'
-import { homeFolder } from '../services/discovery/home.js'
 import type { Flags } from './flags.js'
 import { UsageError } from './usage-error.js'
 

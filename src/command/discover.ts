@@ -2,10 +2,10 @@
 
 import { isLoopback } from '../base/net/guard.js'
 import { printable, printableLines } from '../base/texts/printable.js'
+import type { Endpoint } from '../config/endpoint.js'
 import type { Settings } from '../config/settings.js'
 import type { Candidate, PlaceFailure } from '../services/discovery/candidate.js'
 import type { Discovery } from '../services/discovery/discovery.js'
-import type { Endpoint } from '../services/discovery/endpoint.js'
 import type { Progress } from '../services/discovery/progress.js'
 import { type Discovered, discover, type Examined } from '../services/discovery/steps.js'
 import { withFlags } from '../services/discovery/trust/remedy.js'

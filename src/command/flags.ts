@@ -1,5 +1,5 @@
 /** The flags of the command line, one row each. The table of commands assigns them to commands. */
-import { COPY_FORM_NAMES, isCopyForm } from '../inspector/replay/copy-forms.js'
+import { COPY_FORM_NAMES, isCopyForm } from '../config/copy-forms.js'
 import { fromVariables, inFile, numberOf, pairs, reference, times } from './flag-values.js'
 import { UsageError } from './usage-error.js'
 

@@ -1,10 +1,10 @@
 /** Creates the inspector of a bridge: the only place that knows both. Loaded only if there is one. */
 import type { BridgeContext } from '../app/context.js'
+import { homeFolder } from '../base/net/home-folder.js'
 import { stateFolder } from '../base/net/state-folder.js'
 import type { Settings } from '../config/settings.js'
 import { Inspector } from '../inspector/inspector.js'
 import type { RecordEvent } from '../inspector/recorder/events.js'
-import { homeFolder } from '../services/discovery/home.js'
 
 interface InspectorOptions extends Pick<BridgeContext, 'version' | 'log' | 'env'> {
   /** The id of this replica, if there are several. */

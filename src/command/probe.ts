@@ -1,5 +1,6 @@
 /** Runs `mcp-bridge probe`. */
 import { Bridge } from '../app/bridge.js'
+import { servicesFor } from '../app/services.js'
 import { Fault, needsSignIn } from '../base/fault/fault.js'
 import { createLog } from '../base/log/log.js'
 import { printable, printableLines } from '../base/texts/printable.js'
@@ -22,19 +23,20 @@ const ERROR = 1_000
  * Rejects with a Fault if the only server was not.
  */
 export async function probe(settings: Settings, json: boolean, program: Program): Promise<boolean> {
-  const bridge = probingBridge(settings, program)
+  const bridge = await probingBridge(settings, program)
   if (bridge.mounts.size !== 1) return probeAll(bridge, settings, json, program)
   await probeOne(bridge, settings, json, program)
   return true
 }
 
 /** A bridge that does not listen, for a command that asks its servers. Unless the log is set to more, it has only errors. */
-export function probingBridge(settings: Settings, program: Program): Bridge {
+export async function probingBridge(settings: Settings, program: Program): Promise<Bridge> {
   const { version, env, output, errors } = program
   errors.probing = true
   const { level } = settings.log
   const log = createLog({ ...settings.log, level: level === 'info' ? 'error' : level }, output)
-  return new Bridge(settings, { log, version, env, signIn: signInFor(program, settings) })
+  const services = await servicesFor(settings)
+  return new Bridge(settings, { services, log, version, env, signIn: signInFor(program, settings) })
 }
 
 async function probeOne(bridge: Bridge, settings: Settings, json: boolean, { output, errors }: Program): Promise<void> {

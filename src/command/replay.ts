@@ -33,7 +33,7 @@ const SENTENCE = 1_000
 export async function runReplay({ file, settings, json }: ReplayCommand, program: Program): Promise<boolean> {
   const recording = recordingIn(file)
   const { env, output, errors } = program
-  const bridge = probingBridge(settings, program)
+  const bridge = await probingBridge(settings, program)
   const paint = painterFor(program.stdout, env)
   try {
     if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target

@@ -8,16 +8,16 @@ import { Bridge } from '../app/bridge.js'
 import type { BridgeContext } from '../app/context.js'
 import { listStoreOf } from '../app/list-stores.js'
 import type { Mount } from '../app/mount.js'
+import { servicesFor } from '../app/services.js'
 import { Fault } from '../base/fault/fault.js'
 import type { Log } from '../base/log/events.js'
 import { createLog, isReadable } from '../base/log/log.js'
+import { homeFolder } from '../base/net/home-folder.js'
 import { stateFolder } from '../base/net/state-folder.js'
 import { within } from '../base/time/time.js'
 import { ConfigError, isCallable, parseListen, type Settings } from '../config/settings.js'
 import type { Verdict } from '../servers/era/verdict.js'
 import type { FoundServers } from '../services/discovery/found-servers.js'
-import { homeFolder } from '../services/discovery/home.js'
-import { startTracing } from '../services/telemetry/tracing.js'
 import type { Tracing } from '../services/telemetry/types.js'
 import { announce, report } from './announce.js'
 import { collectLessOften } from './garbage.js'
@@ -88,7 +88,10 @@ export async function serve(
   const metrics = counted
     ? new (await import('../services/telemetry/metrics.js')).Metrics({ version, tools })
     : undefined
-  const tracing = await startTracing(env, { version, log })
+  const wantsTraces = Object.keys(env).some((name) => name.startsWith('OTEL_'))
+  const tracing = wantsTraces
+    ? await (await import('../services/telemetry/tracing.js')).startTracing(env, { version, log })
+    : undefined
   const named = tracing !== undefined || (counted && tools > 0)
   const names = named ? new (await import('../services/telemetry/listed-names.js')).ListedToolNames() : undefined
   const signIn = signInFor(program, settings, { log })
@@ -115,8 +118,9 @@ export async function serve(
   const lists = listStoreOf(settings, { folder, log, records: replicas?.records })
   const tracer = tracing?.tracer
   const managed = new ManagedLayer()
+  const services = await servicesFor(settings)
   const parts = { metrics, tracer, names, lists, replicas, workers: worker, signIn, inspector, recorder, managed }
-  const context = { log, version, env, ...parts }
+  const context = { services, log, version, env, ...parts }
   const found = await finding(settings, context, { onPipe: listen.kind === 'stdio', config: configOf(program) })
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target

@@ -3,6 +3,7 @@ import { filesAt, pemOfServer } from '../app/certificates.js'
 import { escaped } from '../config/expand.js'
 import { pathName } from '../config/formats/names.js'
 import type { ConfigFile } from '../config/formats/read.js'
+import { addressName, programName } from '../config/server-names.js'
 import {
   ConfigError,
   type ConfigSources,
@@ -20,7 +21,6 @@ import {
 } from '../config/settings.js'
 import { sharedAudiences, suspicious } from '../config/suspicious.js'
 import { isObject } from '../config/value.js'
-import { addressName, programName } from '../services/discovery/sources/address.js'
 import { whyNotAppendable } from './appendable.js'
 import { ineffective, inWords, isChoice } from './chosen.js'
 import { chosen, readConfig } from './config-file.js'

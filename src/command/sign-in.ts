@@ -2,6 +2,7 @@
 import { createInterface } from 'node:readline'
 import { Bridge } from '../app/bridge.js'
 import type { Mount } from '../app/mount.js'
+import { servicesFor } from '../app/services.js'
 import { Fault } from '../base/fault/fault.js'
 import type { Log } from '../base/log/events.js'
 import { printable } from '../base/texts/printable.js'
@@ -19,7 +20,8 @@ export async function login(settings: Settings, program: Program): Promise<void>
   const hint = 'If that browser is on another machine, paste here the address of the page where it ends:\n'
   const signIn = signInFor(program, settings, { hint })
   const { version, env, stdin, output } = program
-  const bridge = new Bridge(settings, { log: quietLog(program), version, env, signIn })
+  const services = await servicesFor(settings)
+  const bridge = new Bridge(settings, { services, log: quietLog(program), version, env, signIn })
   const lines = createInterface({ input: stdin })
   try {
     await runLogin(targetOf(bridge), output, lines, stopping.signal)
@@ -39,7 +41,8 @@ export async function logout(
   const { runLogout } = await import('./auth.js')
   const signIn = signInFor(program, settings, { store })
   const { version, env, output } = program
-  const bridge = settings && new Bridge(settings, { log: quietLog(program), version, env, signIn })
+  const services = settings && (await servicesFor(settings))
+  const bridge = services && new Bridge(settings, { services, log: quietLog(program), version, env, signIn })
   try {
     return await runLogout(bridge && targetOf(bridge), signIn.store, output)
   } finally {

@@ -2,12 +2,12 @@
 
 import type { Colour, Paint } from '../base/log/paint.js'
 import { printableJson } from '../base/texts/printable.js'
+import type { CopyFormName } from '../config/copy-forms.js'
 import { adviceOn } from '../inspector/advice.js'
 import { errorMessage } from '../inspector/error-message.js'
 import { plainOf } from '../inspector/markdown.js'
 import type { Change, RecordedEvent } from '../inspector/recorder/events.js'
 import { COPY_FORMS } from '../inspector/replay/copies.js'
-import type { CopyFormName } from '../inspector/replay/copy-forms.js'
 import { httpStatus, type MessageRow, rowsOf } from '../inspector/rows.js'
 import type { CallView } from '../inspector/views.js'
 import {

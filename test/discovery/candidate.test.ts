@@ -1,4 +1,5 @@
 import t from 'tap'
+import { httpEndpoint, stdioEndpoint } from '../../src/config/endpoint.js'
 import { pathName } from '../../src/config/formats/names.js'
 import {
   CANDIDATES,
@@ -8,7 +9,6 @@ import {
   type Source,
   transportNamed,
 } from '../../src/services/discovery/candidate.js'
-import { httpEndpoint, stdioEndpoint } from '../../src/services/discovery/endpoint.js'
 
 const at = (source: Source, name: string, url: string, more: Partial<Finding> = {}): Finding => ({
   name,

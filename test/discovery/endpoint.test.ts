@@ -1,6 +1,6 @@
 import t from 'tap'
 import { parseAddress } from '../../src/base/net/address.js'
-import { canonical, httpEndpoint, stdioEndpoint } from '../../src/services/discovery/endpoint.js'
+import { canonical, httpEndpoint, stdioEndpoint } from '../../src/config/endpoint.js'
 
 const key = (address: string) => canonical(httpEndpoint(address))
 

@@ -7,6 +7,7 @@ import { Bridge } from '../../src/app/bridge.js'
 import type { BridgeContext } from '../../src/app/context.js'
 import { replicasOf } from '../../src/app/replicas.js'
 import { parseListen, parseSettings, type Settings } from '../../src/config/settings.js'
+import { startAudit } from '../../src/services/telemetry/audit-log.js'
 import { watchForSecrets } from './secrets.js'
 
 export interface Started {
@@ -50,7 +51,8 @@ export function createBridge(
   const parsed = settingsOf({ mcpServers: { test: server }, ...own, ...settings })
   const logger = pino({ level: 'debug' }, sink)
   const replicas = replicasOf(parsed, logger)
-  const bridge = new Bridge(parsed, { log: logger, version: '0.0.0', env: process.env, replicas, ...more })
+  const services = { startAudit }
+  const bridge = new Bridge(parsed, { log: logger, version: '0.0.0', env: process.env, replicas, services, ...more })
   t.teardown(() => bridge.close())
   watchForSecrets(t, 'the log of a bridge', () => JSON.stringify(log))
   return { bridge, log }

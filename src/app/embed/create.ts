@@ -23,7 +23,7 @@ export async function createBridge(options: BridgeOptions): Promise<Bridge> {
   const { path = ENDPOINT, logger, principal, ...common } = options
   checkFunctions({ principal, logger })
   const place = { option: 'path', path, hasPrincipals: principal !== undefined }
-  const embedded = new EmbeddedBridge(common, place, logOf(logger))
+  const embedded = await EmbeddedBridge.create(common, place, logOf(logger))
   embedded.warmUp()
   let answering: Promise<InMemoryHandler> | undefined
   const begin = async () => {

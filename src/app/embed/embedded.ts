@@ -8,6 +8,7 @@ import { signInParts } from '../../services/oauth/parts.js'
 import { Bridge } from '../bridge.js'
 import type { Front } from '../listener.js'
 import type { Mount } from '../mount.js'
+import { type Services, servicesFor } from '../services.js'
 import { principalNamed } from './caller.js'
 import { linesOf } from './client-transport.js'
 import type { CommonOptions, ConnectOptions } from './options.js'
@@ -24,12 +25,22 @@ export class EmbeddedBridge {
   readonly #piped = new Set<Promise<void>>()
   #closing: Promise<void> | undefined
 
-  /** Throws a ConfigError. */
-  constructor(options: CommonOptions, place: EmbeddedPlace, log: Log) {
-    const { settings, inProcess, env } = settingsOf(options, place)
+  /** Rejects with a ConfigError. */
+  static async create(options: CommonOptions, place: EmbeddedPlace, log: Log): Promise<EmbeddedBridge> {
+    const given = settingsOf(options, place)
+    return new EmbeddedBridge(given, place, log, await servicesFor(given.settings))
+  }
+
+  private constructor(
+    { settings, inProcess, env }: ReturnType<typeof settingsOf>,
+    place: EmbeddedPlace,
+    log: Log,
+    services: Services,
+  ) {
     this.settings = settings
     this.#log = log
     this.#bridge = new Bridge(settings, {
+      services,
       log,
       version: versionOfBridge(),
       env,

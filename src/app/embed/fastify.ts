@@ -42,7 +42,7 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
   checkFunctions({ principal })
   const hasPrincipals = principal !== undefined
   const place = { option: 'prefix', path: app.prefix || ENDPOINT, isFolder: app.prefix !== '', hasPrincipals }
-  const embedded = new EmbeddedBridge(common, place, logOf(app.log))
+  const embedded = await EmbeddedBridge.create(common, place, logOf(app.log))
   const routing = await embedded.attach()
   // Event streams would hold up the end of the server, so the bridge ends before it.
   app.addHook('preClose', () => embedded.close())

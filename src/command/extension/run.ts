@@ -50,7 +50,7 @@ const ICON_BYTES = 1_048_576
 
 /** Writes the extension. Throws a UsageError; rejects with a Fault if the server does not answer. */
 export async function runBundle({ settings, input, output, offline }: BundleAction, program: Program): Promise<void> {
-  const bridge = probingBridge(settings, program)
+  const bridge = await probingBridge(settings, program)
   try {
     const { name, isGroup, upstream } = served(bridge)
     const entries = entriesIn(input)

@@ -1,8 +1,8 @@
 /** Repeats a call: copies it in a chosen form, or opens it in the view Try. */
 import { signal } from '@preact/signals'
 import { html } from 'htm/preact'
+import { COPY_FORM_NAMES, type CopyFormName } from '../../config/copy-forms.js'
 import { COPY_FORMS } from '../replay/copies.js'
-import { COPY_FORM_NAMES, type CopyFormName } from '../replay/copy-forms.js'
 import { repeatableOfView } from '../replay/from-view.js'
 import type { CallView } from '../views.js'
 import { copyText } from './keys.js'

@@ -1,7 +1,8 @@
 /** The forms in which a call can be copied: commands that repeat it, code for the SDKs, and a file for `mcp-bridge replay`. */
+
+import type { CopyFormName } from '../../config/copy-forms.js'
 import { curlOf, powershellRequestOf, type RequestCommand, requiresToken } from '../curl.js'
 import type { CallView } from '../views.js'
-import type { CopyFormName } from './copy-forms.js'
 import { USUALLY_IGNORED } from './from-messages.js'
 import { recordingOfView } from './from-view.js'
 import { hiddenIn, writeRecording } from './recording.js'

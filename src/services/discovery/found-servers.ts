@@ -4,12 +4,12 @@
  */
 
 import type { Json } from '../../base/rpc/splice.js'
+import { canonical } from '../../config/endpoint.js'
 import { type ServerSettings, type Settings, withServers } from '../../config/settings.js'
 import type { ToolList, TrustStatus } from '../../mcp/ports/trust-status.js'
 import { CANDIDATES, type Candidate } from './candidate.js'
 import type { FailedCycle } from './cycle.js'
 import { Discovery, type DiscoveryOptions } from './discovery.js'
-import { canonical } from './endpoint.js'
 import { type Examined, examine, type IntrospectedServer, isConfigured, locate } from './steps.js'
 import type { Facts, TrustVerdict } from './trust/judge.js'
 import type { MountTrust } from './trust/mount-trust.js'

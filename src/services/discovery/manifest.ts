@@ -8,7 +8,7 @@ import * as z from 'zod'
 import { readStrictly, StrictJsonError } from '../../base/rpc/strict-json.js'
 import { parseUrl } from '../../base/texts/parse-url.js'
 import { DECEPTIVE, printable } from '../../base/texts/printable.js'
-import { httpEndpoint } from './endpoint.js'
+import { httpEndpoint } from '../../config/endpoint.js'
 
 /** A manifest is invalid. The message says where. */
 export class ManifestError extends Error {

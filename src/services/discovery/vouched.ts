@@ -1,7 +1,8 @@
 /** Finds the manifest that covers a candidate, and verifies its signature. */
+
+import { canonical } from '../../config/endpoint.js'
 import type { Candidate } from './candidate.js'
 import type { FetchDocument } from './documents.js'
-import { canonical } from './endpoint.js'
 import type { ManifestServer } from './manifest.js'
 import type { TakeStep } from './progress.js'
 import { MANIFEST_PATH } from './sources/well-known.js'

@@ -1,10 +1,9 @@
 /** Interprets a target that a person gives: a host, an address, a file, a search in a registry, or a command. */
-import { posix, win32 } from 'node:path'
 import parseCommandLine from 'string-argv'
 import { parseAddress } from '../../../base/net/address.js'
-import { parseUrl } from '../../../base/texts/parse-url.js'
+import { httpEndpoint, stdioEndpoint } from '../../../config/endpoint.js'
+import { addressName, programName } from '../../../config/server-names.js'
 import type { CandidateTransport, Finding } from '../candidate.js'
-import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
 /** The meaning of a target. */
@@ -15,9 +14,6 @@ export type TargetMeaning =
   | { kind: 'file'; path: string }
   /** The server itself. */
   | { kind: 'server'; finding: Finding }
-
-/** Programs that start what their first argument names. */
-const LAUNCHERS: ReadonlySet<string> = new Set(['npx', 'uvx', 'bunx', 'node', 'python', 'python3', 'deno', 'bun'])
 
 /**
  * The meaning of a target, by its form: `registry:query`; `stdio:command args`, or anything with a space; `https://…`,
@@ -75,18 +71,4 @@ function command(text: string, from: string): TargetMeaning {
     kind: 'server',
     finding: { name, endpoint, transport: 'stdio', source: 'address', from, entry, runnable: true },
   }
-}
-
-/** The default name of a server at an address: its host. */
-export function addressName(address: string): string {
-  return parseUrl(address)?.hostname ?? address
-}
-
-/** The default name of a program: `server` for `npx -y @scope/server@1.2` and for `/usr/bin/server.exe --flag`. */
-export function programName(program: string, args: readonly string[]): string {
-  const last = (path: string) => win32.basename(posix.basename(path)).replace(/\.(?:exe|cmd|bat|[cm]?[jt]s|py)$/i, '')
-  const started = LAUNCHERS.has(last(program))
-    ? args.find((argument) => /^[\w@./\\:][^\s;()]*$/.test(argument))
-    : undefined
-  return last(started ?? program).replace(/(?<=.)@[^@]*$/, '')
 }

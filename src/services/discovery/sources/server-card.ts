@@ -3,9 +3,9 @@
 import * as z from 'zod'
 import { parseUrl } from '../../../base/texts/parse-url.js'
 import { printable } from '../../../base/texts/printable.js'
+import { canonical } from '../../../config/endpoint.js'
 import { type Candidate, type CardClaim, type Finding, Findings } from '../candidate.js'
 import type { FetchDocument } from '../documents.js'
-import { canonical } from '../endpoint.js'
 import { failure } from '../failure.js'
 import { parsed, parseJson, reachedAt, remoteOf, type ServerAddress } from './server-json.js'
 

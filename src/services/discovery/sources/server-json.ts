@@ -3,8 +3,8 @@
 import * as z from 'zod'
 import { parseAddress } from '../../../base/net/address.js'
 import { printable } from '../../../base/texts/printable.js'
+import { httpEndpoint, stdioEndpoint } from '../../../config/endpoint.js'
 import { type Finding, isPlain, transportNamed } from '../candidate.js'
-import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
 /** How to reach a server. */

@@ -6,9 +6,9 @@
 
 import { printable } from '../../../base/texts/printable.js'
 import { ownCommand } from '../../../base/texts/shell.js'
+import { canonical, httpEndpoint, stdioEndpoint } from '../../../config/endpoint.js'
 import type { ToolList, TrustStatus } from '../../../mcp/ports/trust-status.js'
 import type { CardClaim } from '../candidate.js'
-import { canonical, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import type { ManifestServer } from '../manifest.js'
 import { LEEWAY, type Untrusted, type Verification } from './jws.js'
 import type { Approval, KeptList, SeenTools, Trust } from './store.js'

@@ -5,10 +5,10 @@
 
 import { isAbsolute, join } from 'node:path'
 import * as z from 'zod'
+import { homeFolder } from '../../../base/net/home-folder.js'
 import { readPrivateFile, writePrivateFile } from '../../../base/net/private-file.js'
 import { readStrictly, StrictJsonError } from '../../../base/rpc/strict-json.js'
 import { printable } from '../../../base/texts/printable.js'
-import { homeFolder } from '../home.js'
 import { publicJwk } from './keys.js'
 import { isPin, MAX_PINS } from './pin.js'
 

@@ -1,6 +1,6 @@
 /** The address or command of a server in one canonical spelling, so that it is found once and keeps its credentials. */
-import { parseAddress } from '../../base/net/address.js'
-import { failure } from '../../base/net/failure.js'
+import { parseAddress } from '../base/net/address.js'
+import { failure } from '../base/net/failure.js'
 
 /** How a server is reached. */
 export type Endpoint =
