@@ -1,5 +1,4 @@
 /** Groups on the command line: which one is served, and what `check` and `probe` say of them. */
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parseCommand } from '../../src/command/parse.js'
 import { groupsOf, type Settings } from '../../src/config/settings.js'
@@ -7,6 +6,7 @@ import { check } from '../support/check.js'
 import { run, says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { temporaryFile } from '../support/folder.js'
+import { INTRICATE } from '../support/intricate.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { envelope } from '../support/modern.js'
 import { modernStdio } from '../support/modern-stdio.js'
@@ -159,11 +159,7 @@ t.test('announces the path of the default group, and serves it on stdio', async 
 })
 
 t.test('probe says what a group with portable schemas makes of the tools of its servers', async (t) => {
-  const intricate = {
-    command: process.execPath,
-    args: [fileURLToPath(new URL('../fixtures/intricate.mjs', import.meta.url))],
-  }
-  const mcpServers = { in: intricate, out: intricate }
+  const mcpServers = { in: INTRICATE, out: INTRICATE }
   const groups = { team: { servers: ['in'], prefix: 'always', schemas: { portable: ['gemini*'] } } }
   const file = temporaryFile(t, 'mcp.json', { mcpServers, groups })
   const { servers } = JSON.parse((await run(t, ['probe', '--config', file, '--json'])).stdout)

@@ -4,7 +4,6 @@
  * Runs in its own process: its browser ends with it.
  */
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
 import { Ring } from '../../src/inspector/ring.js'
@@ -12,10 +11,8 @@ import { createBridge } from '../support/bridge.js'
 import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { look, pictures, problems } from '../support/inspector-page.js'
+import { INTRICATE } from '../support/intricate.js'
 import { call } from '../support/modern.js'
-
-const command = process.execPath
-const args = [fileURLToPath(new URL('../fixtures/intricate.mjs', import.meta.url))]
 
 t.test(
   'the page says of servers and groups what is simplified, and which tool keeps its schema',
@@ -23,7 +20,7 @@ t.test(
   async (t) => {
     const ring = new Ring({ payloads: 'off' })
     const recorder = new EventRecorder((trace, text) => ring.record(trace, text))
-    const mcpServers = { notes: { command, args, schemas: 'portable' }, plain: { command, args } }
+    const mcpServers = { notes: { ...INTRICATE, schemas: 'portable' }, plain: INTRICATE }
     const groups = { team: { servers: ['plain'], prefix: 'always', schemas: 'portable' } }
     const { bridge } = createBridge(t, {}, { mcpServers, groups }, { recorder })
     const urls = await bridge.listen({ kind: 'http', host: '127.0.0.1', port: 0, path: '/mcp' })

@@ -27,6 +27,7 @@ const OPTIONS: Record<string, (t: Test) => Configured | Promise<Configured>> = {
     const authorization = `Bearer ${await issuer.token({ aud: HERE })}`
     return { settings: { publicUrl: HERE, auth }, headers: { authorization } }
   },
+  'portable schemas for other clients': () => ({ entry: { schemas: { portable: ['somebody-else'] } } }),
   'no cache': () => ({ entry: { cache: 'off' } }),
   'the cache': () => ({ entry: { cache: 'hints' } }),
   'a recorder': () => ({ context: { recorder: new EventRecorder(new Ring({ payloads: 'all' }).record) } }),

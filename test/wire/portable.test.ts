@@ -1,5 +1,4 @@
 /** Portable schemas on the wire: between every client and every server, in groups, in searches, and for some clients only. */
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { describeServer, serverInWords } from '../../src/middle/describe/server.js'
 import type { Json } from '../matrix/client.js'
@@ -9,18 +8,15 @@ import { SERVERS } from '../matrix/servers.js'
 import { Raw } from '../matrix/wire.js'
 import { faults } from '../policy/portable/values.js'
 import { type Started, startBridge } from '../support/bridge.js'
-
-const INTRICATE = {
-  command: process.execPath,
-  args: [fileURLToPath(new URL('../fixtures/intricate.mjs', import.meta.url))],
-}
+import { messages } from '../support/inspected.js'
+import { askedIn, CALLS, INTRICATE } from '../support/intricate.js'
+import { LegacyHttp } from '../support/legacy-http.js'
 
 type Tool = { name: string; inputSchema: Json }
 const toolsIn = (message: Json) => (message['result'] as Json)['tools'] as Tool[]
 const faultsOf = (tools: readonly Tool[]) =>
   tools.flatMap(({ name, inputSchema }) => faults(inputSchema).map((fault) => `${name}: ${fault}`))
-const arrived = (message: Json) =>
-  JSON.parse(((message['result'] as Json)['content'] as Json[])[0]?.['text'] as string) as Json
+const arrived = (message: Json) => askedIn(message['result'])
 
 for (const clientKind of CLIENTS)
   for (const serverKind of SERVERS)
@@ -49,18 +45,6 @@ async function startGroup(t: Test, settings: object): Promise<Started> {
   const started = await startBridge(t, {}, settings)
   return { ...started, url: new URL('/all/mcp', started.url).href }
 }
-
-/** What clients call, and what the server is asked. */
-const CALLS: readonly [tool: RegExp, args: Json, server: Json][] = [
-  [
-    /tree$/,
-    { root: { children: [{ name: 'b' }] } },
-    { name: 'tree', args: { root: { children: [{ name: 'b' }], name: null } } },
-  ],
-  [/find$/, { input: { by: 'id', id: 3 } }, { name: 'find', args: { by: 'id', id: 3 } }],
-  [/files_read_all_\w{6}$/, { the_path: 'a:b' }, { name: 'files.read/all', args: { 'the path': 'a:b' } }],
-  [/plain$/, { n: 1 }, { name: 'plain', args: { n: 1 } }],
-]
 
 for (const kind of CLIENTS) {
   t.test(`${nameOf(kind)} client: names, unions and nulls are mapped back`, async (t) => {
@@ -143,6 +127,55 @@ t.test('a search finds portable schemas, and call_tool takes their arguments', a
     t.same(arrived(called.message), { name: 'find', args: { by: 'id', id: 1 } })
     await client.close()
   }
+})
+
+t.test('tools with names of the operator are portable, and are called by these', async (t) => {
+  const override = {
+    find: { name: 'search' },
+    'files.read/all': { name: 'read.every.file' },
+  }
+  const bridge = await startBridge(t, { ...INTRICATE, schemas: 'portable', tools: { override } })
+  for (const kind of CLIENTS) {
+    const client = connect(kind, bridge)
+    await client.open()
+    const tools = toolsIn((await client.call('tools/list', {})).message)
+    t.same(faultsOf(tools.filter(({ name }) => name !== 'lost')), [], nameOf(kind))
+    for (const [pattern, args, server] of [
+      [/^search$/, { input: { by: 'id', id: 3 } }, { name: 'find', args: { by: 'id', id: 3 } }],
+      [/^read_every_file_\w{6}$/, { the_path: 'a' }, { name: 'files.read/all', args: { 'the path': 'a' } }],
+    ] as const) {
+      const name = tools.find(({ name }) => pattern.test(name))?.name
+      t.same(arrived((await client.call('tools/call', { name, arguments: args })).message), server)
+    }
+    await client.close()
+  }
+})
+
+/** Texts that a program would write otherwise: spaces, numbers, the order of members, and names that MCP does not know. */
+const PLAIN =
+  '{"name":"plain" , "x":1.0,"inputSchema":{"type" :"object","properties":{"n":{"maximum":1.50,"type":"number"}}}}'
+const ODD = [
+  '{"annotations":{"a" : 1e2},"inputSchema":',
+  '{"type":"object","properties":{"a":{"const":1}}}',
+  ',"name":"odd"}',
+] as const
+
+t.test('what is portable already passes byte for byte, and so does all around a schema that is not', async (t) => {
+  const server = await LegacyHttp.start(t, {
+    override: ({ message }, response) => {
+      if (message['method'] !== 'tools/list') return false
+      const result = `{"x":[1.0],"tools":[${PLAIN}, ${ODD.join('')}]}`
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(message['id'])},"result":${result}}`)
+      return true
+    },
+  })
+  const { url } = await startBridge(t, { url: server.url, schemas: 'portable' })
+  const { id, ...list } = JSON.parse(messages.call('', {})) as { id: number; params: { _meta: Json } }
+  const body = JSON.stringify({ ...list, id, method: 'tools/list', params: { _meta: list.params._meta } })
+  const text = await (await messages.post(url, body)).text()
+  for (const same of ['"x":[1.0]', PLAIN, ODD[0], ODD[2]]) t.ok(text.includes(same), `${same}\n${text}`)
+  t.notOk(text.includes(ODD[1]))
 })
 
 t.test('only clients of the configured names get portable schemas', async (t) => {
