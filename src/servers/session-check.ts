@@ -21,6 +21,8 @@ export class SessionCheck {
   readonly #offers: (method: string) => boolean
   readonly #session: { readonly hasServed: boolean }
   readonly #openedAt = performance.now()
+  /** The session has been open elsewhere, or its client says so. */
+  hasWorkedBefore = false
   /** Looks that have not been answered, by their methods. Callers share them. */
   readonly #looking = new Map<string, Promise<Answer>>()
 
@@ -39,8 +41,11 @@ export class SessionCheck {
   async lossBehind(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {
     const doubt = doubtIn(failure, method)
     if (doubt === 'lost') return 'unacted'
-    const hasWorked = this.#session.hasServed || performance.now() - this.#openedAt > SETTLED
-    if (!doubt || !hasWorked) return undefined
+    if (!doubt) return undefined
+    const isLongOpen = performance.now() - this.#openedAt > SETTLED
+    // Who only says that there is a session may have no access to the server.
+    const hasWorked = isLongOpen || (this.hasWorkedBefore && doubt.status !== 401 && doubt.status !== 403)
+    if (!hasWorked && !this.#session.hasServed) return undefined
     const loss = await this.#look('ping', doubt)
     if (loss || !doubt.speaks) return loss
     // Some servers answer `ping` without a session.

@@ -11,7 +11,7 @@ import { LegacyHttp, type Override } from '../support/legacy-http.js'
 import { LegacySse, PATHS } from '../support/legacy-sse.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { listen } from '../support/listening.js'
-import { call } from '../support/modern.js'
+import { call, post } from '../support/modern.js'
 import { openPipe } from '../support/pipe.js'
 import { askOn, shakeHands } from '../support/spelled.js'
 
@@ -282,6 +282,24 @@ for (const [where, settings] of PLACES)
       t.equal(server.seen().calls.length, 3, `${what}: nothing is sent twice`)
     }
   })
+
+t.test(
+  'a session that neither a restarted bridge nor a restarted server knows is 404, whatever the server says',
+  async (t) => {
+    const server = await Forgetful.start(t)
+    const before = await startBridge(t, { url: server.http.url })
+    const { url } = await startBridge(t, { url: server.http.url })
+    await call(url, 'tools/list')
+    for (const [what, refuse] of REFUSALS) {
+      if (what.startsWith('401') || what.startsWith('403')) continue
+      const client = await LegacyClient.open(before.url)
+      t.match((await client.call('act')).message, { result: {} }, what)
+      server.forget(refuse)
+      const answer = await post(url, client.text('tools/call', ACT, {}), client.headers)
+      t.match(answer, { status: 404, message: { error: { code: -32600 } } }, what)
+    }
+  },
+)
 
 t.test('a relayed client that gets an error late on its stream gets 404 for its next request', async (t) => {
   let isLost = false

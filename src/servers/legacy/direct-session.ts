@@ -186,6 +186,7 @@ export class DirectServerSession implements DirectSession, Owner {
     const answer = parseMessage(sourceOf(resultMessage(GONE_ON, result))) as Response
     const direct = new DirectServerSession(peer, options, answer)
     direct.#isInitialized = ready
+    direct.#check.hasWorkedBefore = true
     if (ready) direct.#beginAfter(Promise.resolve())
     return direct
   }
