@@ -220,7 +220,7 @@ t.test('does not repeat a call that may have been executed', async (t) => {
   const stdio = legacyStdio(t)
   const over = await startBridge(t, stdio.server)
   const died = await call(over.url, 'tools/call', { name: 'crash', arguments: {} })
-  t.match(died.message.error, { code: -32603, message: /unknown/, data: { outcome: 'unknown' } })
+  t.match(died.message.error, { code: -32603, message: /may have executed/, data: { outcome: 'unknown' } })
   t.equal(stdio.messages().filter(({ method }) => method === 'tools/call').length, 1)
 })
 
