@@ -1,5 +1,6 @@
 /** Several processes serve as one bridge (`workers`). Each request of these tests has a connection of its own, which the workers get in turn. */
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { get } from 'node:https'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { kill } from 'node:process'
@@ -8,10 +9,13 @@ import { ADA, all, NAME, of, startAsker, talk } from './support/asking.js'
 import { type Program, run, says, startProgram } from './support/cli.js'
 import { until } from './support/eventually.js'
 import { temporaryFile, temporaryFolder } from './support/folder.js'
+import { freePort } from './support/free-port.js'
 import { LegacyClient } from './support/legacy-client.js'
 import { legacyStdio } from './support/legacy-stdio.js'
 import { call, send } from './support/modern.js'
 import { modernStdio } from './support/modern-stdio.js'
+import { noRedis, RedisServer } from './support/redis.js'
+import { makeCa } from './support/tls.js'
 
 interface Status {
   workers?: number
@@ -188,4 +192,44 @@ t.test('what one process alone can do is refused with several, and said', async 
     t.equal(code, 78, stderr)
     t.match(stderr.replaceAll('\\"', '"'), words)
   }
+})
+
+t.test(
+  'with TLS and an address for operators, each connection is that of one worker, and answers are of all',
+  async (t) => {
+    const ca = await makeCa()
+    const { cert, key } = await ca.serverOptions(['localhost', '127.0.0.1'])
+    const admin = `http://127.0.0.1:${await freePort()}`
+    const file = temporaryFile(t, 'config.json', {
+      mcpServers: { test: modernStdio(t).server },
+      tls: { cert: temporaryFile(t, 'tls.crt', cert), key: temporaryFile(t, 'tls.key', key) },
+      listen: 'https://localhost:0/mcp',
+      admin,
+      workers: 2,
+    })
+    const program = startProgram(t, ['--config', file, '--log-format', 'json'])
+    await until(() => linesOf(program).filter(({ event }) => event === 'server_ready').length === 2)
+    const [, port] = /"url":"https:\/\/127.0.0.1:(\d+)\/mcp"/.exec(program.stderr()) ?? []
+    for (let i = 0; i < 4; i++) {
+      const status = await new Promise((resolve, reject) => {
+        get({ host: 'localhost', port, path: '/healthz', ca: ca.cert, agent: false }, (response) =>
+          resolve(response.resume().statusCode),
+        ).on('error', reject)
+      })
+      t.equal(status, 200)
+      t.equal((await statusOf({ origin: admin })).workers, 2)
+    }
+  },
+)
+
+t.test('with Redis, workers are replicas like those of other machines', { skip: noRedis }, async (t) => {
+  const redis = await RedisServer.start(t)
+  const bridge = await start(t, modernStdio(t).server, {
+    redis: { url: redis.url, timeout: 30_000 },
+    stateKeys: ['a secret that all the replicas know of'],
+  })
+  const client = await LegacyClient.open(bridge.url)
+  for (let i = 0; i < 4; i++) t.equal((await client.request('tools/list')).status, 200)
+  t.ok((await metric(bridge, /^mcp_bridge_forwarded_total\{.*outcome="answered"\} (\d+)$/m)) >= 1)
+  t.equal(await metric(bridge, /^mcp_bridge_redis_up (\d+)$/m), 1)
 })

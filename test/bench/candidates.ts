@@ -67,11 +67,13 @@ const EVERY = { callsPerSecond: 1_000_000 }
 export const FIRST = 'default'
 /** How long lists are cached: longer than any run. */
 const WARM = 3_600_000
+/** Processes of the way with workers. */
+const WORKERS = 2
 /** Servers of the group whose list is compared with that of one server. */
 const TOGETHER = 10
 
 /** Options of the whole file, with `entry` of each server, and how many servers there are: one if left out. */
-type Configured = { entry?: object; servers?: number; log: object; program?: string }
+type Configured = { entry?: object; servers?: number; log: object; program?: string; workers?: number }
 const QUIET = { metrics: false, log: { level: 'warn' } }
 /** What tokens of the bench are for. */
 export const AUDIENCE = 'bench'
@@ -101,6 +103,8 @@ const WAYS = {
     auth: { issuers: [{ issuer, jwksUri, audience: AUDIENCE }] },
   }),
   'in a program': () => ({ ...QUIET, program: 'embedded.mjs' }),
+  'one process': () => QUIET,
+  'two workers': () => ({ ...QUIET, workers: WORKERS }),
   alone: () => QUIET,
   'in a group': () => grouped(2),
   'one list of 200': ({ server }: At) => ({ ...QUIET, entry: { url: `${server}?many`, cache: WARM } }),
@@ -118,6 +122,11 @@ export const INSPECT: readonly Way[] = [
 /** Each of the extras by itself. */
 export const ALONE: readonly Way[] = ['metrics alone', 'Redis alone', 'log lines alone']
 const FOR_PROGRAMS: readonly Way[] = ['extras off', 'extras on', ...ALONE, ...INSPECT]
+/** Processes that share the calls: so many more of them compile their code. */
+export function processesOf({ way }: Candidate): number {
+  return way === 'two workers' ? WORKERS : 1
+}
+
 /** Ways whose callers show a token. */
 const SIGNED_IN: readonly Way[] = ['issuers']
 /** Ways with a reader of the inspector's events, and what it asks for: the page gets no texts with them. */

@@ -1,7 +1,15 @@
 /** Measures scenarios: the candidates side by side, window by window, so that what drifts drifts for all of them. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { type Candidate, launch, type Running, type Surroundings, startServer, yardstick } from './candidates.js'
+import {
+  type Candidate,
+  launch,
+  processesOf,
+  type Running,
+  type Surroundings,
+  startServer,
+  yardstick,
+} from './candidates.js'
 import { beside, cpuOf, end, memoryOf, start } from './processes.js'
 import { type Era, firstAnswer, prepare, type Question, urlAt } from './questions.js'
 import type { Scenario } from './scenarios.js'
@@ -150,7 +158,10 @@ export function measure(
           const running = await launch(candidate, ports.get(candidate.server) as number, surroundings)
           for (const child of [running.process, running.reader]) if (child) started.unshift(child)
           const ready = { ...running, job: await jobFor(running, scenario.question), windows: [] }
-          await load(generator, ready, { connections: Math.max(...connections), milliseconds: pace.warmUp })
+          await load(generator, ready, {
+            connections: Math.max(...connections),
+            milliseconds: pace.warmUp * processesOf(candidate),
+          })
           all.push(ready)
         })
         for (const [at, count] of connections.entries()) {

@@ -69,8 +69,20 @@ export async function end(child: ChildProcess): Promise<void> {
   clearTimeout(impatient)
 }
 
-/** Microseconds of CPU that a process has used, all its threads and the kernel's work for it included. */
-export function cpuOf({ pid }: ChildProcess): number | undefined {
+/** Microseconds of CPU that a process and its workers have used, all their threads and the kernel's work for them included. */
+export function cpuOf({ pid }: Pick<ChildProcess, 'pid'>): number | undefined {
+  const own = cpuOfOne(pid)
+  return own && workersOf(pid).reduce((sum, worker) => sum + (cpuOfOne(worker) ?? 0), own)
+}
+
+/** The processes that serve together with a bridge: it has no other children where servers are at addresses. */
+function workersOf(pid: number | undefined): number[] {
+  const path = `/proc/${pid}/task/${pid}/children`
+  const children = existsSync(path) ? readFileSync(path, 'latin1').split(' ').filter(Boolean).map(Number) : []
+  return children.filter((child) => readFileSync(`/proc/${child}/environ`, 'latin1').includes('MCP_BRIDGE_WORKER='))
+}
+
+function cpuOfOne(pid: number | undefined): number | undefined {
   const tasks = `/proc/${pid}/task`
   if (!existsSync(tasks)) return undefined
   // The first field of schedstat is nanoseconds on a CPU. A thread may end between the two reads.

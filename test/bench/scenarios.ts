@@ -194,6 +194,16 @@ export const scenarios: readonly Scenario[] = [
     lanes: ['modern-legacy-http', 'modern-modern-http'],
   },
   {
+    name: 'workers',
+    what: 'the small call through two workers on one core, against one process',
+    kind: 'closed',
+    question: smallCall,
+    connections: ONE,
+    ways: ['one process', 'two workers'],
+    lanes: ['modern-legacy-http', 'legacy-modern-http'],
+    rare: true,
+  },
+  {
     name: 'inspect',
     what: 'the small call without an inspector; with its metadata; with all texts kept, and a reader of events; with --all, also a reader of texts, and so that each call is recorded',
     kind: 'closed',
