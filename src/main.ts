@@ -19,12 +19,12 @@ import type { Discovery, DiscoveryOptions } from './services/discovery/discovery
 
 /** Milliseconds for pending stderr output to be read before the process ends. */
 const LAST_WORDS = 1_000
-const STDERR = new LineWriter({ fd: 2, stream: () => process.stderr })
 const version = versionOfBridge()
 const argv = process.argv.slice(2)
 const terminal = isatty(2)
 const { env } = process
 const primary = channelToPrimary()
+const STDERR = new LineWriter({ fd: 2, stream: () => process.stderr, isShared: primary !== undefined })
 /**
  * The streams that are terminals of a process that was not detached by `nohup`, which replaces them. Only on Linux does it
  * replace the input as well.

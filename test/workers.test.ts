@@ -2,6 +2,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { get } from 'node:https'
 import { connect } from 'node:net'
+import { uptime } from 'node:os'
 import { join } from 'node:path'
 import { kill } from 'node:process'
 import t, { type Test } from 'tap'
@@ -24,10 +25,10 @@ interface Status {
 }
 
 /** Serves with two workers. Resolves when both do. */
-async function start(t: Test, server: object, settings: object = {}) {
+async function start(t: Test, server: object, settings: object = {}, env: Record<string, string> = {}) {
   const config = { mcpServers: { test: server }, listen: 'http://127.0.0.1:0/mcp', workers: 2, ...settings }
   const file = temporaryFile(t, 'config.json', config)
-  const program = startProgram(t, ['--config', file, '--log-format', 'json'])
+  const program = startProgram(t, ['--config', file, '--log-format', 'json'], env)
   const [, url = ''] = await says(program, /"url":"(http:\/\/[^"]*|unix:[^"]*)"/)
   const bridge = { program, file, url, origin: url.replace(/\/mcp$/, '') }
   await until(async () => (await statusOf(bridge)).workers === 2, 'two workers')
@@ -216,7 +217,7 @@ t.test(
           resolve(response.resume().statusCode),
         ).on('error', reject)
       })
-      t.equal(status, 200)
+      t.equal(status, 404, 'health is at the address for operators')
       t.equal((await statusOf({ origin: admin })).workers, 2)
     }
   },
@@ -232,4 +233,20 @@ t.test('with Redis, workers are replicas like those of other machines', { skip: 
   for (let i = 0; i < 4; i++) t.equal((await client.request('tools/list')).status, 200)
   t.ok((await metric(bridge, /^mcp_bridge_forwarded_total\{.*outcome="answered"\} (\d+)$/m)) >= 1)
   t.equal(await metric(bridge, /^mcp_bridge_redis_up (\d+)$/m), 1)
+})
+
+t.test('the file for the health check is written while all workers answer, and status tells of them', async (t) => {
+  const state = temporaryFolder(t)
+  const health = join(state, 'health')
+  const env = { MCP_BRIDGE_HEALTH_FILE: health, XDG_STATE_HOME: state }
+  const { program } = await start(t, modernStdio(t).server, {}, env)
+  const age = () => uptime() - Number(readFileSync(health, 'utf8'))
+  await until(() => age() < 3, 'a new time in the file')
+  const { stdout } = await run(t, ['status'], env)
+  t.match(stdout, `process ${program.child.pid}, 2 workers`)
+  const [worker = 0] = workersOf(program)
+  kill(worker, 'SIGSTOP')
+  await until(() => age() > 8, 'an old time in the file')
+  kill(worker, 'SIGCONT')
+  await until(() => age() < 3, 'a new time in the file')
 })

@@ -19,12 +19,15 @@ const LENGTH = 20
 export class Heartbeat {
   readonly #file: string | undefined
   readonly #log: Pick<Log, 'warn'>
+  readonly #serves: () => boolean
   #beating: NodeJS.Timeout | undefined
   #isWritten = true
 
-  constructor(file: string | undefined, log: Pick<Log, 'warn'>) {
+  /** Nothing is written while `serves` says no. */
+  constructor(file: string | undefined, log: Pick<Log, 'warn'>, serves: () => boolean = () => true) {
     this.#file = file || undefined
     this.#log = log
+    this.#serves = serves
   }
 
   start(): void {
@@ -43,7 +46,7 @@ export class Heartbeat {
   }
 
   #beat(file: string): void {
-    if (!this.#beating) return
+    if (!this.#beating || !this.#serves()) return
     try {
       write(file)
       this.#isWritten = true

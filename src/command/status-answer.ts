@@ -50,6 +50,7 @@ const reported = z.looseObject({
   since: text,
   memory: count,
   programs: count,
+  workers: count,
   redis: text,
   origins: z.array(z.string()).optional(),
   issuers: z.record(z.string(), issuer).optional(),

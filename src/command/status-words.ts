@@ -16,12 +16,13 @@ export function statusInWords({ address, reported, error, next }: AskedBridge, n
   return `${[...lines, ...(next === undefined ? [] : [`  ${next}`])].join('\n')}\n`
 }
 
-function aboutBridge({ status, version, pid, since, memory, programs }: Reported, now: number): string {
+function aboutBridge({ status, version, pid, since, memory, programs, workers }: Reported, now: number): string {
   const started = since === undefined ? Number.NaN : Date.parse(since)
   return [
     printable(status, NAME),
     ...(version === undefined ? [] : [`mcp-bridge ${printable(version, NAME)}`]),
     ...(pid === undefined ? [] : [`process ${pid}`]),
+    ...(workers === undefined ? [] : [`${workers} workers`]),
     ...(Number.isNaN(started)
       ? []
       : [`since ${new Date(started).toISOString().replace(/\.\d+Z$/, 'Z')} (${spanOf(now - started)})`]),

@@ -34,6 +34,8 @@ import type { Begin, Door, DoorOpening } from './worker-messages.js'
 const AGAIN = { first: 100, most: 30_000 }
 /** Milliseconds that a worker has to serve for its end not to count as another failure. */
 const STEADY = 30_000
+/** Milliseconds without an answer after which a worker does not serve. */
+const SILENCE = 5_000
 /** Milliseconds for a worker to tell something of itself. */
 const TELLS = 3_000
 
@@ -44,6 +46,8 @@ interface Running {
   link: ProcessLink
   /** When it began to serve. */
   servedSince: number | undefined
+  /** When it last answered. */
+  heard: number
 }
 
 /** How many workers a configuration wants; 1 for this process alone. A client on stdio has one process. */
@@ -87,7 +91,7 @@ class Workers {
       link.tell('connection', { door }, socket, lost),
     )
     this.#status = new StatusSocket(stateFolder(env, homeFolder()), this.#log)
-    this.#heartbeat = new Heartbeat(env['MCP_BRIDGE_HEALTH_FILE'], this.#log)
+    this.#heartbeat = new Heartbeat(env['MCP_BRIDGE_HEALTH_FILE'], this.#log, () => this.#allServe())
   }
 
   start(): void {
@@ -107,7 +111,7 @@ class Workers {
       process as ProcessChannel,
       this.#callsOf(() => running),
     )
-    const running: Running = { number, process, link, servedSince: undefined }
+    const running: Running = { number, process, link, servedSince: undefined, heard: 0 }
     this.#running.add(running)
     process.once('exit', (code, signal) => this.#ended(running, code, signal))
     process.once('error', (error) => {
@@ -148,6 +152,7 @@ class Workers {
 
   #serves(running: Running, origins: readonly string[]): void {
     running.servedSince = performance.now()
+    running.heard = running.servedSince
     if (this.#hasServed) return
     this.#hasServed = true
     this.#origins = origins
@@ -158,6 +163,20 @@ class Workers {
       origins: this.#origins,
     }))
     for (let number = 2; number <= this.#count; number++) this.#begin(number)
+  }
+
+  /** Whether each worker that serves has answered lately. Asks them again. */
+  #allServe(): boolean {
+    const serving = [...this.#running].filter(({ servedSince }) => servedSince !== undefined)
+    const heard = (running: Running) => {
+      running.heard = performance.now()
+    }
+    for (const running of serving)
+      running.link.call('alive').then(
+        () => heard(running),
+        () => {},
+      )
+    return serving.every((running) => performance.now() - running.heard < SILENCE)
   }
 
   /** Asks all workers. Who ends meanwhile, or does not answer, is left out. */

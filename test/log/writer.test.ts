@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/folder.js'
 const LINE = `${'x'.repeat(1_023)}\n`
 
 /** A named pipe, to which a writer writes, and a way to read what is in it. */
-function namedPipe(t: Test, options: { max?: number; retry?: number } = {}) {
+function namedPipe(t: Test, options: { max?: number; retry?: number; isShared?: boolean } = {}) {
   const path = join(temporaryFolder(t), 'pipe')
   execFileSync('mkfifo', [path])
   const openReader = () => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
@@ -129,4 +129,29 @@ t.test('lines that come soon after a write go together, at the latest when they 
   await until(() => writes.length === 3)
   t.equal(writes[2], `last\n${LINE.repeat(64)}`, 'many lines wait for nothing')
   t.equal(await writer.flush(30_000), true, 'no timer is left')
+})
+
+t.test('where other processes write, too, lines are written in parts that stay whole', async (t) => {
+  const written: number[] = []
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      written.push(chunk.length)
+      done()
+    },
+  })
+  const path = join(temporaryFolder(t), 'pipe')
+  execFileSync('mkfifo', [path])
+  const fd = openSync(path, constants.O_RDWR)
+  t.teardown(() => closeSync(fd))
+  const writer = new LineWriter({ fd, stream: () => stream, isShared: true })
+  const line = `${'ü'.repeat(199)}\n`
+  for (let i = 0; i < 100; i++) writer.write(line)
+  writer.write(LINE.repeat(8))
+  t.equal(await writer.flush(30_000), true)
+  t.equal(
+    written.reduce((sum, one) => sum + one),
+    100 * Buffer.byteLength(line) + 8 * LINE.length,
+  )
+  t.ok(written.slice(0, -1).every((bytes) => bytes <= 4_096))
+  t.equal(written.at(-1), 8 * LINE.length, 'a line that is longer goes by itself')
 })

@@ -20,14 +20,18 @@ export interface LineWriterOptions {
   retry?: number
   /** Milliseconds after a write in which lines are gathered for the next one. */
   gather?: number
+  /** Other processes write lines to the same descriptor. */
+  isShared?: boolean
 }
 
 /** Writes bytes, and calls back with the number written, or with the error. */
 type Write = (bytes: Buffer, done: (error: Error | null | undefined, written: number) => void) => void
 
-const DEFAULTS = { max: 1024 * 1024, retry: 1_000, gather: 20 }
+const DEFAULTS = { max: 1024 * 1024, retry: 1_000, gather: 20, isShared: false }
 /** Most bytes in one write. */
 const AT_ONCE = 64 * 1024
+/** Most characters where others write, too: a pipe keeps 4,096 bytes together (PIPE_BUF), and a character has at most three. */
+const WHOLE = Math.floor(4_096 / 3)
 /** Milliseconds until another attempt if a non-blocking descriptor is full. */
 const NO_ROOM = 50
 
@@ -99,11 +103,17 @@ export class LineWriter {
       this.#settle()
       return
     }
-    let text = ''
-    let taken = 0
-    while (taken < this.#lines.length && text.length < AT_ONCE) text += this.#lines[taken++]
+    let text = this.#lines[0] as string
+    let taken = 1
+    while (taken < this.#lines.length && this.#goesWith(text, this.#lines[taken] as string))
+      text += this.#lines[taken++]
     this.#lines.splice(0, taken)
     this.#send(Buffer.from(text))
+  }
+
+  /** Whether a line goes into the same write as a text. */
+  #goesWith(text: string, line: string): boolean {
+    return this.#options.isShared ? text.length + line.length <= WHOLE : text.length < AT_ONCE
   }
 
   #send(bytes: Buffer): void {
