@@ -2,11 +2,14 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import tap from 'tap'
-import { type Payload, parseObject, write } from '../../../src/base/rpc/splice.js'
+import { unlimited } from '../../../src/base/limits/memory.js'
+import { type Payload, parseObject, value, write } from '../../../src/base/rpc/splice.js'
 import { original } from '../../../src/middle/policy/portable/arguments.js'
 import { NotPortable } from '../../../src/middle/policy/portable/forms.js'
+import { portable as portableTools } from '../../../src/middle/policy/portable/portable.js'
 import { type Mapping, type Portable, portableSchema } from '../../../src/middle/policy/portable/schema.js'
 import { SAID } from '../../../src/middle/policy/portable/words.js'
+import { callOf, result } from '../../support/calls.js'
 import { REAL } from './real.js'
 import { faults, valuesOf } from './values.js'
 
@@ -209,7 +212,7 @@ const REPORTED: readonly [claim: string, schema: Schema, made: Schema | string |
   [
     'members of which one has to be there',
     object({ a: { type: 'string' }, b: { type: 'string' } }, { anyOf: [{ required: ['a'] }, { required: ['b'] }] }),
-    { description: 'Give at least one of: a; b.', ...object({ a: { type: 'string' }, b: { type: 'string' } }) },
+    object({ a: { type: 'string' }, b: { type: 'string' } }),
   ],
   [
     'alternatives of one value each',
@@ -342,6 +345,25 @@ tap.test(
     )
   },
 )
+
+tap.test('pydantic-ai#1623: the root has no texts: the description of the tool says them', async (t) => {
+  const texts = { title: 'findArguments', description: 'What to find.' }
+  const made = portable(object({ a: { type: 'string' } }, { ...texts, anyOf: [{ required: ['a'] }] })) as Portable
+  t.same(made.schema, object({ a: { type: 'string' } }))
+  t.equal(made.says, 'What to find. Give at least one of: a.')
+  const tools = [undefined, 'Finds.', 'Finds. What to find.'].map((description, i) => ({
+    name: `t${i}`,
+    description,
+    inputSchema: object({}, texts),
+  }))
+  const policy = portableTools({ server: 's', schemas: 'portable', memory: unlimited() })
+  const answer = await policy(async () => result({ tools }))(callOf({ method: 'tools/list' }))
+  const seen = (answer.kind === 'result' ? value(answer.result, 'tools') : []) as typeof tools
+  t.same(
+    seen.map(({ description, inputSchema }) => [description, inputSchema]),
+    ['What to find.', 'Finds. What to find.', 'Finds. What to find.'].map((said) => [said, object({})]),
+  )
+})
 
 tap.test('a member named __proto__ is another one for clients', async (t) => {
   const made = portable(

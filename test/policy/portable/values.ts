@@ -23,7 +23,8 @@ export function faults(schema: unknown, place = '#'): string[] {
   }
   const known = KEYWORDS[String(type)]
   if (!known) return [`${place} has the type ${JSON.stringify(type)}`]
-  const foreign = Object.keys(others).filter((key) => ![...known, 'title', 'description'].includes(key))
+  const texts = place === '#' ? [] : ['title', 'description']
+  const foreign = Object.keys(others).filter((key) => ![...known, ...texts].includes(key))
   const values = others['enum']
   const inside = Object.entries((others['properties'] ?? {}) as Schema)
   return [

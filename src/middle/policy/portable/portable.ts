@@ -93,6 +93,9 @@ function ported(tool: Payload, name: string, shown: string, made: Form | undefin
   const edits: Record<string, Value> = {}
   if (shown !== name) edits['name'] = JSON.stringify(shown)
   if (made && 'schema' in made) edits['inputSchema'] = JSON.stringify(made.schema)
+  const said = made && 'schema' in made ? made.says : undefined
+  const own = stringUnder(tool, 'description')
+  if (said !== undefined && !own?.includes(said)) edits['description'] = JSON.stringify(own ? `${own} ${said}` : said)
   const mapping = made && 'schema' in made ? made.mapping : undefined
   const isMirrored = edits['inputSchema'] !== undefined && annotationsOfTool(tool).annotations.length > 0
   return {

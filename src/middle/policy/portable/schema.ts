@@ -31,6 +31,8 @@ export interface Mapping {
 
 export interface Portable {
   readonly schema: Members
+  /** What the root says, for the description of the tool: Bedrock's Nova takes no texts at the root. */
+  readonly says: string | undefined
   /** Undefined if the arguments stay as they are. */
   readonly mapping: Mapping | undefined
   /** What has been simplified, for people. */
@@ -61,11 +63,13 @@ export function portableSchema(schema: unknown): Portable | undefined {
     : object(forms[0] as SchemaForm, work, true)
   if (!root) throw new NotPortable('no arguments fit it')
   if (written) work.notes.add(`its alternatives are in the argument "${WITHIN}"`)
-  if (canonical(JSON.stringify(root.schema)) === canonical(JSON.stringify(schema))) return undefined
-  const [before, after] = [schema, root.schema].map((one) => JSON.stringify(one).length) as [number, number]
+  const { title: _, description, ...bare } = root.schema
+  if (canonical(JSON.stringify(bare)) === canonical(JSON.stringify(schema))) return undefined
+  const [before, after] = [schema, bare].map((one) => JSON.stringify(one).length) as [number, number]
   if (after > Math.max(MAX_LENGTH, before * MAX_GROWTH)) throw new NotPortable('it is too large without references')
   if (work.said.size > 0) work.notes.add(`in words only: ${[...work.said].join(', ')}`)
-  return { schema: root.schema, mapping: root.mapping, notes: [...work.notes] }
+  const says = typeof description === 'string' ? description : undefined
+  return { schema: bare, says, mapping: root.mapping, notes: [...work.notes] }
 }
 
 function within({ title, description }: Members, variants: readonly Members[]): Members {
