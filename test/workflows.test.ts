@@ -169,3 +169,13 @@ t.test('the issue forms are valid, and that for bugs asks for the export of the 
   t.match(text('.github/ISSUE_TEMPLATE/bug.yml'), '/inspect/export')
   t.match(text('SECURITY.md'), 'docs/trust.md#threat-model')
 })
+
+t.test('the coverage of lines has a floor, of the core on every change and of all every night', async (t) => {
+  const commands = (file: string) =>
+    Object.values(yaml<Workflow>(`.github/workflows/${file}`).jobs).flatMap(({ steps }) => steps.map(({ run }) => run))
+  t.ok(commands('ci.yml').includes('bash .ci/coverage --core'))
+  t.ok(commands('nightly.yml').includes('npm run test:coverage'))
+  const floors = [...text('.ci/coverage').matchAll(/--check-coverage --lines (\d+)/g)].map(([, lines]) => Number(lines))
+  t.equal(floors.length, 2)
+  for (const floor of floors) t.ok(floor >= 74, `${floor} % of lines`)
+})
