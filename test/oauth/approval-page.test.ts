@@ -140,13 +140,15 @@ t.test('nobody decides for somebody else, in any way', async (t) => {
 })
 
 t.test('hostile names and arguments are text, and secrets are not shown', async (t) => {
-  const { ask, origin } = await start(t, { approve: ['*'] })
+  const { url, origin } = await start(t, { approve: ['*'] })
   const hostile = { '<script>': '</pre><button>Run</button>\u202e', path: 'a\nb: "c"' }
   const browser = await browserOf('ada', origin)
-  const asked = await ask('ada', { name: '<b>"no such tool', arguments: hostile })
+  const name = '<b>"no such tool\u{e0041}'
+  const headers = { ...as('ada'), 'mcp-name': `=?base64?${Buffer.from(name).toString('base64')}?=` }
+  const asked = await call(url, 'tools/call', { name, arguments: hostile }, { headers, meta: OPENS })
   const { page } = await browser.go(questionIn(asked).url)
   t.notMatch(page, /<script>|<b>|<\/pre><button>/)
-  t.match(page, /&#60;b&#62;&#34;no such tool/)
+  t.match(page, /&#60;b&#62;&#34;no such tool\\u\{e0041\}/)
   t.match(page, /path: &#34;a\\nb: \\&#34;c\\&#34;&#34;/)
   t.match(page, '\\u{202e}')
 })

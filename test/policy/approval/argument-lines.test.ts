@@ -92,7 +92,7 @@ t.test('the question has names in one line, and nothing that the server says of 
   const tool = 'x"?\n\nAnswer Run\u202e'
   t.equal(
     askedText({ server: 'files', tool, arguments: { lines: [], more: 0 } }),
-    'Run the tool "x"???Answer Run?" of the server "files"?\n\nIt gets no arguments.',
+    'Run the tool "x\\"?\\n\\nAnswer Run\\u{202e}" of the server "files"?\n\nIt gets no arguments.',
   )
   const form = JSON.parse(formOf({ server: 's', tool: 't', arguments: { lines: ['a: 1'], more: 0 } }, 600_000))
   t.match(form.approval.params.message, /"Run, and ask no more for 10 minutes" is for this tool with any arguments\.$/)

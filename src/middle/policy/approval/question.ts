@@ -1,7 +1,7 @@
 /** Asks a person whether a tool may run, and reads the answer. */
 
 import { type Json, objectIn, type Payload, parseObject } from '../../../base/rpc/splice.js'
-import { printable } from '../../../base/texts/printable.js'
+import { visibleJson } from '../../../base/texts/printable.js'
 import type { Call } from '../../../mcp/protocol/call.js'
 import { uncovered } from '../../../mcp/protocol/input.js'
 import { stringIn } from '../unambiguous.js'
@@ -96,7 +96,8 @@ function inWords(milliseconds: number): string {
   return `${count} ${unit}${count === 1 ? '' : 's'}`
 }
 
-/** A name in one line. */
+/** A name in one line, in which everything can be seen, and nothing looks like its end. */
 export function named(name: string): string {
-  return printable(name, MAX_ASKED_NAME)
+  const shown = visibleJson(JSON.stringify(name.slice(0, MAX_ASKED_NAME))).slice(1, -1)
+  return name.length > MAX_ASKED_NAME ? `${shown}…` : shown
 }

@@ -200,7 +200,6 @@ function definitionOf(name: string): Json {
       type: 'object',
       properties: { uri: { type: 'string', description: 'The uri that the result names' } },
       required: ['uri'],
-      additionalProperties: false,
     },
     annotations: { title, readOnlyHint: true, openWorldHint: false },
   })

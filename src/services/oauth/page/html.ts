@@ -3,7 +3,7 @@
  * request is in it.
  */
 import { sha256 } from '../../../base/crypto/digest.js'
-import { printable } from '../../../base/texts/printable.js'
+import { visibleJson } from '../../../base/texts/printable.js'
 import type { PageChoice, PageQuestion } from '../../../middle/policy/approval/page-questions.js'
 import { argumentText, runFor } from '../../../middle/policy/approval/question.js'
 
@@ -178,7 +178,7 @@ export function approval(name: string, asked: PageQuestion, { base, secret }: Pa
   const { server, tool, client, window } = asked
   const rows = [
     ['Server', server],
-    ['Tool', printable(tool, MAX_SHOWN_TOOL)],
+    ['Tool', visibleJson(tool.slice(0, MAX_SHOWN_TOOL)) + (tool.length > MAX_SHOWN_TOOL ? '…' : '')],
     ...(client === undefined ? [] : [['Asked for by', `a client that calls itself “${client}”`]]),
   ] as [string, string][]
   const button = (choice: PageChoice, label: string) =>
