@@ -95,6 +95,11 @@ interface Life {
 
 /** Milliseconds that the load generator may take beyond a window. */
 const HANG = 20_000
+/**
+ * Milliseconds that a candidate is warmed up before it is the next one's turn. A process that is idle for 8 seconds collects
+ * its garbage, and V8 then drops compiled code that knew the shapes of what was collected: it would be measured cold.
+ */
+const SLICE = 500
 const FIGURES = ['rate', 'p50', 'p90', 'p99', 'cpu', 'busy'] as const
 
 /** Starts the load generator and the servers of these candidates. Ends them, and all else that was put to them, in the end. */
@@ -157,13 +162,14 @@ export function measure(
         await each(rotated(left, life).map(toCandidate), async ({ candidate }) => {
           const running = await launch(candidate, ports.get(candidate.server) as number, surroundings)
           for (const child of [running.process, running.reader]) if (child) started.unshift(child)
-          const ready = { ...running, job: await jobFor(running, scenario.question), windows: [] }
-          await load(generator, ready, {
-            connections: Math.max(...connections),
-            milliseconds: pace.warmUp * processesOf(candidate),
-          })
-          all.push(ready)
+          all.push({ ...running, job: await jobFor(running, scenario.question), windows: [] })
         })
+        const most = Math.max(...connections)
+        for (let warmed = 0; warmed < pace.warmUp; warmed += SLICE)
+          await each(rotated(all, warmed / SLICE), async (ready) => {
+            const milliseconds = SLICE * processesOf(ready.candidate)
+            if (all.includes(ready)) await load(generator, ready, { connections: most, milliseconds })
+          })
         for (const [at, count] of connections.entries()) {
           for (const ready of all) ready.windows = []
           // Half of what a closed loop reaches is what an open loop asks for.
