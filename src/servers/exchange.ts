@@ -302,7 +302,7 @@ export class Exchange implements LaneCall {
   endExchange(reason = 'The client has gone'): void {
     this.#peer.removeExchange(this)
     // V8 may keep the exchange for long, see `OpenSet`.
-    this.call = this.origin = this.onUnreadAnswer = undefined
+    this.call = this.origin = this.onUnreadAnswer = this.unchanged = this.forwarded = undefined
     this.#arrivals?.clear()
     this.#released ??= reason
     if (this.answered) return

@@ -45,7 +45,6 @@ export class DirectClientSession implements ClientSession {
   readonly #running = new InFlight()
   /** Records the messages outside of calls; undefined without a recorder. */
   readonly #recorder: SessionRecorder | undefined
-  readonly #answering = new Set<LinkedCall>()
   /** The server has ended the session. */
   #lost = false
   /** Ends of streams, which wait until what has become of calls is sent. */
@@ -134,7 +133,7 @@ export class DirectClientSession implements ClientSession {
     const stop = ends && endWith(ends, controller)
     const options = { batch, leaves, recorder: this.#recorder, revision: this.revision }
     const call = new LinkedCall(request, this.#caller, this.#direct, record, send, options)
-    this.#answering.add(call)
+    controller.link = call
     try {
       let last: Frame
       try {
@@ -158,10 +157,9 @@ export class DirectClientSession implements ClientSession {
       about.batch?.decided(id)
       // Only now, so that what the server has said since follows its answer.
       call.isSent()
-      this.#answering.delete(call)
-      for (const end of this.#ends.splice(0)) this.#onceSent(end)
       stop?.()
       this.#running.leaveRequest(id, controller)
+      for (const end of this.#ends.splice(0)) this.#onceSent(end)
       if (this.#left && this.open === 0) this.close()
     }
   }
@@ -255,7 +253,7 @@ export class DirectClientSession implements ClientSession {
   /** Policies may still be busy with answers and errors that are to be sent before the end. */
   #onceSent(end: () => void): void {
     setImmediate(() => {
-      if ([...this.#answering].some(({ isSettled }) => isSettled)) this.#ends.push(end)
+      if (this.#running.isSettled()) this.#ends.push(end)
       else end()
     })
   }

@@ -12,6 +12,8 @@ export class RunningRequest extends HangUp {
   call: number | undefined
   /** It has been answered: what the server says now is dropped. */
   isAnswered = false
+  /** Its call in the client's own session with the server, if that is where it goes. */
+  link: { readonly isSettled: boolean } | undefined
 
   constructor(call: number | undefined) {
     super()
@@ -56,6 +58,13 @@ export class InFlight {
       this.#controllers.set(key, more.length === 0 ? (one as RunningRequest) : [one as RunningRequest, ...more])
     } else return
     this.#open--
+    // V8 may keep the deleted entry for long (see `OpenSet`): it must not keep the call.
+    controller.link = undefined
+  }
+
+  /** Whether the server has answered a request, and the answer is still to be sent. */
+  isSettled(): boolean {
+    return [...this.#controllers.values()].some((of) => listOf(of).some(({ link }) => link?.isSettled))
   }
 
   /**
