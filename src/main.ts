@@ -57,7 +57,7 @@ const program: Program = {
   nodeVersion: process.versions.node,
   node: process.execPath,
   script: isSea() ? undefined : process.argv[1],
-  nodeArgs: process.execArgv,
+  nodeArgs: isSea() ? [] : process.execArgv,
   // A stream is opened when a command uses it.
   get stdin() {
     return process.stdin

@@ -105,7 +105,18 @@ t.test('a killed worker is replaced, its sessions are lost, and nothing is done 
     'sessions of the other worker go on, the others are to be opened again',
   )
   t.equal((await call(url, 'tools/list')).status, 200)
+
+  const again = now.find((pid) => !before.includes(pid)) as number
+  kill(again, 'SIGKILL')
+  await until(() => lostIn(program).length === 2)
+  t.same(
+    lostIn(program).map(({ againIn }) => againIn),
+    [100, 200],
+    'one that ends soon again is replaced later',
+  )
 })
+
+const lostIn = (program: Program) => linesOf(program).filter(({ event }) => event === 'worker_lost')
 
 /** The processes that a program has started to serve. */
 function workersOf({ child }: Program): number[] {
