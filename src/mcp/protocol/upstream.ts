@@ -117,7 +117,7 @@ export interface DirectSession {
   /** Leaves the session to another replica: `close` does not end it any more. */
   leave?(): void
   /** What client and server have agreed on, if the direct session remembers it: a direct session that reopens does. */
-  readonly agreed?: AgreedSettings
+  readonly agreed?: AgreedSettings | undefined
   /** Ends the session. */
   close(): void
   /** After `close`, over HTTP: resolves to the status with which the server has answered that, if it has. */

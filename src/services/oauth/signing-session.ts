@@ -11,6 +11,7 @@ import { type LegacyRevision, traits } from '../../mcp/protocol/eras.js'
 import { uncovered } from '../../mcp/protocol/input.js'
 import type {
   AboutAsked,
+  AgreedSettings,
   AnsweredInitialize,
   DirectSession,
   LeftDirectSession,
@@ -41,6 +42,10 @@ export class SigningSession implements DirectSession {
 
   get keepsIds(): boolean {
     return this.#direct.keepsIds === true
+  }
+
+  get agreed(): AgreedSettings | undefined {
+    return this.#direct.agreed
   }
 
   get left(): LeftDirectSession | undefined {
