@@ -3,8 +3,8 @@
 import { Fault } from '../../base/fault/fault.js'
 import { error as errorMessage, type Id, type Request, result } from '../../base/rpc/message.js'
 import { EMPTY } from '../../base/rpc/splice.js'
-import { HangUp } from '../../base/time/hang-up.js'
-import { type Caller, type Final, ignoreNotifications, type Sender, unlogged } from '../../mcp/protocol/call.js'
+import { bridgeCall } from '../../mcp/protocol/bridge-call.js'
+import type { Caller, Final, Sender } from '../../mcp/protocol/call.js'
 import type { Encoded } from '../../mcp/protocol/encoded.js'
 import { decodeInitialize } from '../../mcp/protocol/legacy-client.js'
 import type { AnsweredInitialize, DirectSession, LegacyRoute } from '../../mcp/protocol/upstream.js'
@@ -95,22 +95,9 @@ async function asOffered(
 ): Promise<Encoded> {
   if (!opened.result) return opened
   const said: Final = { kind: 'result', result: opened.result }
-  const controller = new HangUp()
   try {
-    const last = await upstream.handle({
-      method: 'server/discover',
-      params: EMPTY,
-      meta: EMPTY,
-      progress: false,
-      caller,
-      ...sender,
-      inBand: true,
-      link: { ask: async () => said },
-      notify: ignoreNotifications,
-      signal: controller,
-      abort: (reason) => controller.abort(reason),
-      log: unlogged,
-    })
+    const discovering = bridgeCall('server/discover', { caller, ...sender })
+    const last = await upstream.handle({ ...discovering, inBand: true, link: { ask: async () => said } })
     if (last.kind !== 'result' || last.result === said.result) return opened
     return { text: result(id, last.result), origin: last.result }
   } catch (error) {

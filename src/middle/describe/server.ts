@@ -8,7 +8,8 @@ import { printable } from '../../base/texts/printable.js'
 import { MAX_SAID_OF_TOOL, type Simplified, simplifiedTool, simplifiedTools } from '../../base/texts/simplified.js'
 import { HangUp } from '../../base/time/hang-up.js'
 import { Deadline } from '../../base/time/time.js'
-import { type Call, type Final, ignoreNotifications } from '../../mcp/protocol/call.js'
+import { bridgeCall } from '../../mcp/protocol/bridge-call.js'
+import type { Call, Final } from '../../mcp/protocol/call.js'
 import { NEWEST_MODERN } from '../../mcp/protocol/eras.js'
 import { nextCursor } from '../../mcp/protocol/listed.js'
 import type { AddressHealth, UpstreamServer } from '../../servers/server.js'
@@ -17,6 +18,8 @@ import { type AskedRules, askedNames } from '../policy/approval/asked-tools.js'
 import { type Left, leftOf, type ServerChoice, shownTools } from '../policy/choice/left.js'
 import { choosing } from '../policy/choice/seen.js'
 import { simplifiedIn } from '../policy/portable/simplified.js'
+
+const LOCAL_USER = { caller: { revision: NEWEST_MODERN, capabilities: '{}' }, principal: 'local' }
 
 /** What was learned about a server. */
 export interface ServerDescription {
@@ -209,22 +212,9 @@ async function ask(
   throw new Fault('upstreamProtocol', `The server did not answer ${method} with a result${detail}`)
 }
 
-/** A call of the bridge itself. */
+/** A call of the bridge itself, as the user of this machine. */
 export function ownCall(method: string, params: Payload = EMPTY, hangUp = new HangUp()): Call {
-  const silent = () => {}
-  return {
-    method,
-    params,
-    meta: EMPTY,
-    progress: false,
-    patient: () => true,
-    caller: { revision: NEWEST_MODERN, capabilities: '{}' },
-    principal: 'local',
-    notify: ignoreNotifications,
-    signal: hangUp,
-    abort: (reason) => hangUp.abort(reason),
-    log: { note: silent, warn: silent },
-  }
+  return { ...bridgeCall(method, LOCAL_USER, hangUp), params, patient: () => true }
 }
 
 async function all<T>(items: AsyncIterable<T>): Promise<T[]> {

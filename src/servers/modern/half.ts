@@ -23,21 +23,19 @@ import {
   textUnder,
   value,
 } from '../../base/rpc/splice.js'
-import { HangUp } from '../../base/time/hang-up.js'
 import { pause } from '../../base/time/pause.js'
 import { unlessAborted } from '../../base/time/time.js'
 import type { ChangeNotice } from '../../mcp/ports/replicas.js'
 import type { Account } from '../../mcp/protocol/account.js'
 import { withoutMisannotated } from '../../mcp/protocol/annotations.js'
+import { bridgeCall } from '../../mcp/protocol/bridge-call.js'
 import {
   type Call,
   type Final,
   type Handler,
-  ignoreNotifications,
   type Notice,
   type ServerNotification,
   unchangedBytes,
-  unlogged,
 } from '../../mcp/protocol/call.js'
 import { isModern, NEWEST_MODERN } from '../../mcp/protocol/eras.js'
 import { checkParamHeaders, paramHeaders, requestHeaders } from '../../mcp/protocol/headers.js'
@@ -336,19 +334,8 @@ function toolsKey({ principal, caller: { capabilities } }: Call): string {
 /** A call that lists the tools for the same caller. It keeps no reference to the given call, which may be large. */
 function listingFor({ caller, principal, credential }: Call): Call {
   const { revision, clientInfo, capabilities } = caller
-  return {
-    method: 'tools/list',
-    params: EMPTY,
-    meta: EMPTY,
-    progress: false,
-    caller: { revision, clientInfo: detach(clientInfo), capabilities: detach(capabilities) },
-    principal,
-    credential,
-    notify: ignoreNotifications,
-    signal: new HangUp(),
-    abort() {},
-    log: unlogged,
-  }
+  const own = { revision, clientInfo: detach(clientInfo), capabilities: detach(capabilities) }
+  return bridgeCall('tools/list', { caller: own, principal, credential })
 }
 
 async function listTools(

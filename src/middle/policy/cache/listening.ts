@@ -4,17 +4,9 @@
  */
 
 import { MAX_ADDRESS, MAX_URIS } from '../../../base/limits/constants.js'
-import { EMPTY, type Payload } from '../../../base/rpc/splice.js'
-import type { HangUp } from '../../../base/time/hang-up.js'
 import { Resubscriber } from '../../../mcp/listening/resubscriber.js'
-import {
-  type Call,
-  type Handler,
-  type Notify,
-  type Sender,
-  type ServerNotification,
-  unlogged,
-} from '../../../mcp/protocol/call.js'
+import { bridgeCall } from '../../../mcp/protocol/bridge-call.js'
+import type { Handler, Sender, ServerNotification } from '../../../mcp/protocol/call.js'
 import { LISTEN } from '../../../mcp/protocol/methods.js'
 import { CHANGING_LISTS, isNothing, paramsOf } from '../../../mcp/protocol/subscriptions.js'
 import type { ResultKey } from './results.js'
@@ -54,7 +46,8 @@ export class Listening {
   constructor(options: ListeningOptions) {
     this.#options = options
     this.#subscription = new Resubscriber({
-      listen: (params, controller, tell) => options.next(callOf(options.sender, params, controller, tell)),
+      listen: (params, controller, tell) =>
+        options.next({ ...bridgeCall(LISTEN, options.sender, controller), params, notify: tell }),
       heard: options.heard,
       ended: (filter) => {
         // A subscription of which the server accepted nothing is not replaced: another would not report more.
@@ -123,19 +116,5 @@ export class Listening {
     if (!this.#tellsOfResources) return []
     const uris = [...this.#kept].flatMap(({ uri }) => (uri === undefined || uri.length > MAX_ADDRESS ? [] : [uri]))
     return [...new Set(uris)].slice(-MAX_URIS)
-  }
-}
-
-function callOf(sender: Sender, params: Payload, controller: HangUp, notify: Notify): Call {
-  return {
-    ...sender,
-    method: LISTEN,
-    params,
-    meta: EMPTY,
-    progress: false,
-    notify,
-    signal: controller,
-    abort: (reason) => controller.abort(reason),
-    log: unlogged,
   }
 }
