@@ -13,7 +13,7 @@ import { call, envelope } from './support/modern.js'
 
 const source = fileURLToPath(new URL('../src/', import.meta.url))
 /** What a configuration has to ask for. Metrics are counted over HTTP unless it says that they are not. */
-const ASKED_FOR = /^(?:inspector|services\/(?:discovery|replicas|telemetry\/(?!metrics\.ts|timer\.ts)))/
+const ASKED_FOR = /^(?:inspector|services\/(?:discovery|oauth|replicas|telemetry\/(?!metrics\.ts|timer\.ts)))/
 
 /** Starts a bridge from the sources. `loaded` ends it, and gives the files of `src` that have run. */
 function start(t: Test, args: readonly string[]) {
@@ -52,7 +52,11 @@ t.test(
   'a bridge between two ends of HTTP loads neither the inspector nor a service that is not configured',
   async (t) => {
     const server = await LegacyHttp.start(t)
-    const { bridge, loaded } = start(t, ['--listen', 'http://127.0.0.1:0/mcp', '--upstream', server.url])
+    const config = temporaryFile(t, 'mcp.json', {
+      mcpServers: { it: { url: server.url, oauth: false } },
+      listen: 'http://127.0.0.1:0/mcp',
+    })
+    const { bridge, loaded } = start(t, ['--config', config])
     const [url] = await says(bridge, /http:\/\/127\.0\.0\.1:\d+\/mcp/)
     t.equal((await call(url, 'tools/list')).status, 200)
     const files = await loaded()
@@ -65,10 +69,10 @@ t.test(
 )
 
 t.test('what is configured is loaded', async (t) => {
-  const { command, args } = legacyStdio(t).server
+  const server = await LegacyHttp.start(t)
   const folder = temporaryFolder(t)
   const config = temporaryFile(t, 'mcp.json', {
-    mcpServers: { it: { command, args } },
+    mcpServers: { it: { url: server.url } },
     listen: 'http://127.0.0.1:0/mcp',
     admin: 'http://127.0.0.1:0',
     metrics: true,
@@ -78,6 +82,6 @@ t.test('what is configured is loaded', async (t) => {
   const { bridge, loaded } = start(t, ['--config', config])
   await says(bridge, /http:\/\/127\.0\.0\.1:\d+\/mcp/)
   const files = await loaded()
-  for (const file of ['inspector/inspector.ts', 'services/telemetry/metrics.ts', 'services/telemetry/audit-log.ts'])
-    t.ok(files.includes(file), file)
+  for (const file of ['inspector/inspector', 'services/telemetry/audit-log', 'services/oauth/sign-in'])
+    t.ok(files.includes(`${file}.ts`), file)
 })

@@ -11,8 +11,7 @@ import {
   type Settings,
   signInOf,
 } from '../config/settings.js'
-import { Accounts, type AccountsOptions } from '../services/oauth/client/accounts.js'
-import { ReplicatedStore } from '../services/oauth/store/replicated.js'
+import type { Accounts, AccountsOptions } from '../services/oauth/client/accounts.js'
 import { pemOfServer, signInTls } from './certificates.js'
 import type { BridgeContext } from './context.js'
 import type { Shared } from './shared.js'
@@ -35,7 +34,8 @@ export function accountsOf(
   const { account, ...client } = settings
   const allow = all.oauth.allow
   const isOnPage = all.page === true && account === 'principal' && client.grant === 'code'
-  return new Accounts({
+  const { code } = signIn
+  return new code.Accounts({
     server: name,
     loginName: signIn.loginName?.(name, url),
     url,
@@ -45,7 +45,7 @@ export function accountsOf(
     accountName: all.oauth.account,
     settings: { ...client, allow },
     // People sign in at any replica, and use their tokens at all of them. Workers have the same files.
-    store: isOnPage && replicas?.records.lasting ? new ReplicatedStore(replicas.records) : signIn.store,
+    store: isOnPage && replicas?.records.lasting ? new code.ReplicatedStore(replicas.records) : signIn.store,
     desk: isOnPage ? desk : undefined,
     person: signIn.person,
     network: {

@@ -12,7 +12,15 @@ import { Refusals } from '../clients/http/refusals.js'
 import { CountedWindows } from '../clients/plugins/counted-windows.js'
 import type { PipeOptions, PipePlace } from '../clients/stdio.js'
 import { changedOptions } from '../config/changed.js'
-import { groupPaths, type Listen, parseListen, type Settings, servedPaths, shareOf } from '../config/settings.js'
+import {
+  groupPaths,
+  type Listen,
+  parseListen,
+  type Settings,
+  servedPaths,
+  shareOf,
+  signsIn,
+} from '../config/settings.js'
 import type { BridgeStatus } from '../mcp/ports/bridge-status.js'
 import type { Conditions, Gauge } from '../mcp/ports/events.js'
 import type { InspectedBridge } from '../mcp/ports/inspected-bridge.js'
@@ -21,7 +29,6 @@ import { keepResults } from '../middle/policy/cache/results.js'
 import { KeptResults } from '../middle/policy/cut/kept.js'
 import type { Verdict } from '../servers/era/verdict.js'
 import type { UpstreamServer } from '../servers/server.js'
-import { Desk } from '../services/oauth/page/desk.js'
 import type { HttpReplicas } from '../services/replicas/replicas.js'
 import type { AuditLines } from '../services/telemetry/audit-lines.js'
 import type { MetricData } from '../services/telemetry/metrics.js'
@@ -36,6 +43,7 @@ import type { Front } from './listener.js'
 import type { Mount } from './mount.js'
 import { NextMounts } from './next-mounts.js'
 import type { Served } from './served.js'
+import { type Services, servicesFor } from './services.js'
 import type { Shared } from './shared.js'
 import { addressesInUse, certificatesOf, gaugesOf, processNow, readinessOf, serversNow, statusOf } from './status.js'
 import { type Ready, readinessTogether, statusTogether } from './together.js'
@@ -116,7 +124,7 @@ export class Bridge {
 
   constructor(settings: Settings, context: BridgeContext) {
     this.#settings = settings
-    this.#context = context
+    this.#context = { ...context }
     this.#log = context.log
     const { calls, subscriptions } = settings.limits
     const share = shareOf(settings)
@@ -138,7 +146,7 @@ export class Bridge {
       isShared: parseListen(settings.listen).kind !== 'stdio',
       replicas: this.#replicas,
       audit: this.#audit,
-      desk: new Desk(replicas && ((name, ms) => replicas.records.claim('ticket', name, ms))),
+      desk: undefined,
       countCall: (name, milliseconds) => windows.count(name, milliseconds),
       subscribers: keptOwners('subscriber', replicas?.records),
       approvals: keptOwners('approval', replicas?.records),
@@ -170,10 +178,10 @@ export class Bridge {
       call: (name, request) => this.#inspectorFront.call(name, request),
     }
     this.#http = new HttpService({
-      context,
+      context: this.#context,
       refusals: this.#refusals,
       audit: this.#audit,
-      desk: this.#shared.desk,
+      desk: () => this.#shared.desk,
       questions: this.#shared.pageQuestions,
       state: async () => (workers ? readinessTogether(await workers.gather<Ready>('readiness')) : this.#readiness),
       status: async () =>
@@ -187,7 +195,8 @@ export class Bridge {
       },
       inspected: this.inspected,
     })
-    this.#mounts = new NextMounts(settings, this.#shared, context)
+    this.#takeDesk(context.services)
+    this.#mounts = new NextMounts(settings, this.#shared, this.#context)
   }
 
   /** The server of the first mount, for commands that have only one. */
@@ -399,10 +408,22 @@ export class Bridge {
     }
   }
 
+  /** Loads what these settings need, and nothing needed before. */
+  async #load(settings: Settings): Promise<void> {
+    this.#takeDesk(await servicesFor(settings))
+    if (signsIn(settings)) this.#context.signIn ??= await this.#context.loadSignIn?.()
+  }
+
+  #takeDesk({ Desk }: Services = {}): void {
+    const { replicas } = this.#context
+    this.#shared.desk ??= Desk && new Desk(replicas && ((name, ms) => replicas.records.claim('ticket', name, ms)))
+  }
+
   async #reload(wanted: Settings, report: WarmedUp): Promise<ReloadResult> {
     const before = this.#settings
     const fixed = NEED_RESTART.filter((key) => JSON.stringify(wanted[key]) !== JSON.stringify(before[key]))
     const settings = { ...wanted, ...Object.fromEntries(fixed.map((key) => [key, before[key]])) } as Settings
+    await this.#load(settings)
     const next = new NextMounts(settings, this.#shared, this.#context, { ...this.#mounts, settings: before })
     try {
       if (this.#stopping) throw new Fault('draining', 'The bridge is shutting down')

@@ -45,6 +45,8 @@ export interface BridgeContext {
   inspector?: BridgeInspector | undefined
   /** The parts for signing in to servers; none by default: then the bridge does not sign in. */
   signIn?: SignInParts | undefined
+  /** Makes them when a reload brings the first server that may need them; not by default. */
+  loadSignIn?: (() => Promise<SignInParts>) | undefined
   /** The trust in a discovered server; undefined for configured ones. */
   lead?: ((name: string) => MountTrust | undefined) | undefined
   /** Returns the function that connects to a server in this process; undefined for programs and addresses. */

@@ -47,7 +47,7 @@ export interface HttpServiceOptions {
   /** Where the audit log goes, if there is one. */
   audit?: AuditLog | undefined
   /** Where people sign in to servers over the network. */
-  desk: Desk
+  desk: () => Desk | undefined
   questions: PageQuestions
   /** What health checks report, and `/status`. */
   state: HealthOptions['state']
@@ -249,7 +249,7 @@ export class HttpService {
             listen,
             paths: pathsOf(settings, listen, mounts).flatMap(([, paths]) => paths),
             accounts: new Map([...mounts.servers].map(([name, { accounts }]) => [name, accounts])),
-            desk,
+            desk: desk(),
             questions,
             decided: decisions(this.#options.audit, observerOf(context)),
             log: context.log,

@@ -29,7 +29,6 @@ import { unavailable } from '../middle/policy/unavailable.js'
 import { adviceOn, whyInLine } from '../servers/advice.js'
 import type { AddressHealth, UpstreamServer } from '../servers/server.js'
 import type { Accounts } from '../services/oauth/client/accounts.js'
-import { SignIn } from '../services/oauth/sign-in.js'
 import { ClientSide, type Pipe } from './client-side.js'
 import { type BridgeContext, logOf, observerOf } from './context.js'
 import type { HidingServer } from './hidden.js'
@@ -145,7 +144,8 @@ export class Mount implements Served {
     const { memory } = shared
     const signIn =
       accounts &&
-      new SignIn({
+      context.signIn &&
+      new context.signIn.code.SignIn({
         name,
         loginName: accounts.loginName,
         accounts,

@@ -149,7 +149,7 @@ export function approvalOf(
 ): Policy | undefined {
   const { approve, approveBy, ...rules } = tools ?? {}
   const page =
-    approveBy === 'page' ? { questions, addressOf: (name: string) => desk.approvalAddressOf(name) } : undefined
+    approveBy === 'page' ? { questions, addressOf: (name: string) => desk?.approvalAddressOf(name) } : undefined
   return approve && approval({ ...about, ...rules, server, approve, page, owners, keys, memory })
 }
 

@@ -48,7 +48,7 @@ export interface Shared {
   /** Which calls are logged when they end. */
   loggedCalls: LoggedCalls
   /** Where people sign in to servers over the network. */
-  desk: Desk
+  desk: Desk | undefined
   /** The other replicas, if there are several. */
   replicas?: Replicas | undefined
 }

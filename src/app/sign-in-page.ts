@@ -22,7 +22,7 @@ export interface SignInPageParts {
   paths: readonly string[]
   /** The accounts at each server, by name. */
   accounts: ReadonlyMap<string, Accounts | undefined>
-  desk: Desk
+  desk: Desk | undefined
   questions: PageQuestions
   decided: Decisions
   log: Log
@@ -37,9 +37,10 @@ export function signInPageOf(parts: SignInPageParts): SignInRoutes | undefined {
   const { settings, listen, paths, accounts, desk, questions, decided, log } = parts
   const { publicUrl = '', auth, stateKeys } = settings
   if (!hasSignInPage(settings, listen)) {
-    desk.place = undefined
+    if (desk) desk.place = undefined
     return undefined
   }
+  if (!desk) throw new Error('The code of the page is not loaded')
   const { origin, pathname } = new URL(publicUrl)
   const address = origin + prefixOf(pathname, paths) + SIGN_IN
   const keys = stateKeys.length > 0 ? stateKeys.map(keyOf) : [OWN_KEY]

@@ -15,7 +15,7 @@ import { createLog, isReadable } from '../base/log/log.js'
 import { homeFolder } from '../base/net/home-folder.js'
 import { stateFolder } from '../base/net/state-folder.js'
 import { within } from '../base/time/time.js'
-import { ConfigError, isCallable, parseListen, type Settings } from '../config/settings.js'
+import { ConfigError, isCallable, parseListen, type Settings, signsIn } from '../config/settings.js'
 import type { Verdict } from '../servers/era/verdict.js'
 import type { FoundServers } from '../services/discovery/found-servers.js'
 import type { Tracing } from '../services/telemetry/types.js'
@@ -31,7 +31,6 @@ import type { RecordingFile } from './record.js'
 import { losesHeaders } from './runtime.js'
 import { titleOf } from './server-title.js'
 import type { Layered } from './settings.js'
-import { signInFor } from './sign-in.js'
 import { originsOf, StatusSocket } from './status-socket.js'
 import type { Worker } from './worker.js'
 import { writableByGroup } from './writable.js'
@@ -94,7 +93,8 @@ export async function serve(
     : undefined
   const named = tracing !== undefined || (counted && tools > 0)
   const names = named ? new (await import('../services/telemetry/listed-names.js')).ListedToolNames() : undefined
-  const signIn = signInFor(program, settings, { log })
+  const loadSignIn = async () => (await import('./sign-in.js')).signInFor(program, settings, { log })
+  const signIn = signsIn(settings) ? await loadSignIn() : undefined
   const replicas = worker
     ? await worker.replicas(settings, log)
     : settings.redis && (await import('../app/replicas.js')).replicasOf(settings, log)
@@ -120,7 +120,7 @@ export async function serve(
   const managed = new ManagedLayer()
   const services = await servicesFor(settings)
   const parts = { metrics, tracer, names, lists, replicas, workers: worker, signIn, inspector, recorder, managed }
-  const context = { services, log, version, env, ...parts }
+  const context = { services, loadSignIn, log, version, env, ...parts }
   const found = await finding(settings, context, { onPipe: listen.kind === 'stdio', config: configOf(program) })
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target

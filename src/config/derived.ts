@@ -40,6 +40,11 @@ export function signInOf(own: ServerSettings, settings: Callers): SignInSettings
   return account === 'principal' && isShared ? undefined : { ...given, account }
 }
 
+/** Whether the bridge signs in to a server, if the server asks for it. */
+export function signsIn(settings: Settings): boolean {
+  return Object.values(settings.mcpServers).some((own) => signInOf(own, settings) !== undefined)
+}
+
 /** Whose tokens are sent, if the configuration does not say. */
 export function usualAccount(settings: Pick<OAuthSettings, 'grant' | 'idp'>): 'principal' | 'service' {
   return settings.grant === 'code' || settings.grant === 'device' || isOnBehalf(settings) ? 'principal' : 'service'

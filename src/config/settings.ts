@@ -24,6 +24,7 @@ export {
   secretOf,
   shareOf,
   signInOf,
+  signsIn,
 } from './derived.js'
 export * from './error.js'
 export { type ExaminedConfig, examine } from './examine.js'

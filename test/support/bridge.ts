@@ -7,6 +7,7 @@ import { Bridge } from '../../src/app/bridge.js'
 import type { BridgeContext } from '../../src/app/context.js'
 import { replicasOf } from '../../src/app/replicas.js'
 import { parseListen, parseSettings, type Settings } from '../../src/config/settings.js'
+import { Desk } from '../../src/services/oauth/page/desk.js'
 import { startAudit } from '../../src/services/telemetry/audit-log.js'
 import { watchForSecrets } from './secrets.js'
 
@@ -51,7 +52,7 @@ export function createBridge(
   const parsed = settingsOf({ mcpServers: { test: server }, ...own, ...settings })
   const logger = pino({ level: 'debug' }, sink)
   const replicas = replicasOf(parsed, logger)
-  const services = { startAudit }
+  const services = { startAudit, Desk }
   const bridge = new Bridge(parsed, { log: logger, version: '0.0.0', env: process.env, replicas, services, ...more })
   t.teardown(() => bridge.close())
   watchForSecrets(t, 'the log of a bridge', () => JSON.stringify(log))

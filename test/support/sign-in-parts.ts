@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { stderr } from 'node:process'
 import type { Test } from 'tap'
-import type { SignInParts } from '../../src/services/oauth/parts.js'
+import { SIGN_IN_CODE, type SignInParts } from '../../src/services/oauth/parts.js'
 import { FileStore } from '../../src/services/oauth/store/files.js'
 import { temporaryFolder } from './folder.js'
 import { type Visit, visit } from './person.js'
@@ -32,6 +32,7 @@ export function personParts(t: Test, { person = visit, folder }: PersonOptions =
     signIn: undefined as unknown as SignInParts,
   }
   parts.signIn = {
+    code: SIGN_IN_CODE,
     store: new FileStore({ folder: parts.folder }),
     person: {
       open: async (address) => {

@@ -2,9 +2,9 @@
 import process from 'node:process'
 import type { Log } from '../../base/log/events.js'
 import { versionOfBridge } from '../../base/version.js'
-import { browserOf, ConfigError, type Settings } from '../../config/settings.js'
+import { browserOf, ConfigError, type Settings, signsIn } from '../../config/settings.js'
 import type { SdkTransport } from '../../mcp/ports/transport.js'
-import { signInParts } from '../../services/oauth/parts.js'
+import type { SignInParts } from '../../services/oauth/parts.js'
 import { Bridge } from '../bridge.js'
 import type { Front } from '../listener.js'
 import type { Mount } from '../mount.js'
@@ -28,24 +28,25 @@ export class EmbeddedBridge {
   /** Rejects with a ConfigError. */
   static async create(options: CommonOptions, place: EmbeddedPlace, log: Log): Promise<EmbeddedBridge> {
     const given = settingsOf(options, place)
-    return new EmbeddedBridge(given, place, log, await servicesFor(given.settings))
+    const { settings, env } = given
+    const signIn = signsIn(settings) ? await signInFor(settings, env, log) : undefined
+    return new EmbeddedBridge(given, place, log, { services: await servicesFor(settings), signIn })
   }
 
   private constructor(
     { settings, inProcess, env }: ReturnType<typeof settingsOf>,
     place: EmbeddedPlace,
     log: Log,
-    services: Services,
+    loaded: { services: Services; signIn: SignInParts | undefined },
   ) {
     this.settings = settings
     this.#log = log
     this.#bridge = new Bridge(settings, {
-      services,
+      ...loaded,
       log,
       version: versionOfBridge(),
       env,
       inProcess: (name) => inProcess.get(name),
-      signIn: signInFor(settings, env, log),
       ...(place.hasPrincipals && {
         principalOf: (raw) => principalNamed(this.callers.get(raw) ?? this.callers.get(raw.socket)),
       }),
@@ -115,7 +116,8 @@ export class EmbeddedBridge {
 }
 
 /** Signs in to servers with what is stored or configured. An application has nobody who could be asked. */
-function signInFor(settings: Settings, env: CommonOptions['env'] & object, log: Log) {
+async function signInFor(settings: Settings, env: CommonOptions['env'] & object, log: Log) {
+  const { signInParts } = await import('../../services/oauth/parts.js')
   return signInParts({
     folder: settings.oauth.store,
     browser: browserOf(settings) ?? 'none',

@@ -1,14 +1,21 @@
-/** The parts that all sign-ins share: the store for tokens and the way to ask a person. */
+/** The parts that all sign-ins share: their code, the store for tokens and the way to ask a person. */
 import { proxiesOf } from '../../base/net/proxy.js'
+import { Accounts } from './client/accounts.js'
 import type { Person } from './person/flow.js'
 import type { Network } from './reach.js'
+import { SignIn } from './sign-in.js'
 import { defaultTokenFolder, FileStore } from './store/files.js'
 import { MemoryStore } from './store/memory.js'
 import type { Holder, TokenRecord } from './store/record.js'
+import { ReplicatedStore } from './store/replicated.js'
 import type { TokenStore } from './store/store.js'
+
+/** The code that signs in. A bridge gets it with the parts, so that it loads none where it signs in nowhere. */
+export const SIGN_IN_CODE = { Accounts, ReplicatedStore, SignIn }
 
 /** The parts. */
 export interface SignInParts {
+  code: typeof SIGN_IN_CODE
   store: TokenStore
   person: Person
   network?: Network | undefined
@@ -47,6 +54,7 @@ export function signInParts({
 }: SignInPartsOptions): SignInParts {
   const folder = given ?? usualFolder(env)
   return {
+    code: SIGN_IN_CODE,
     store: folder === undefined ? new UnkeptStore(onDegraded) : new FileStore({ folder, uid, onDegraded }),
     person: {
       open: async (address) => {
