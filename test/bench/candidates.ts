@@ -2,6 +2,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { freePort } from '../support/free-port.js'
 import { ownBuild } from './builds.js'
+import { PipeClient } from './pipes.js'
 import { beside, commandOn, start, temporary } from './processes.js'
 import { type Era, listening, urlAt } from './questions.js'
 import { emptyStore, type Issuer, NO_ISSUER, storeWithToken } from './sign-in.js'
@@ -9,7 +10,7 @@ import { emptyStore, type Issuer, NO_ISSUER, storeWithToken } from './sign-in.js
 export type Transport = 'http' | 'stdio'
 
 /** What a proxy is started with. */
-interface At {
+export interface At {
   port: number
   url: string
   /** URL of the server of the candidate's era, over HTTP. */
@@ -41,8 +42,12 @@ export interface Candidate {
   idle?: boolean
   /** Takes part only where sessions are idle: it serves instead of passing on. */
   bare?: boolean
-  /** Takes part where processes are started: it is the server's program, called on its pipe. */
+  /** It is called on its pipe. Without a proxy it is the server's program, and takes part only where processes are started. */
   pipe?: boolean
+  /** It gives its clients no sessions. */
+  sessionless?: boolean
+  /** Arguments of one process in front of so many servers. Without it, each of them takes a process. */
+  many?: (at: At, servers: number) => string[]
 }
 
 /** A candidate that runs, or is about to. */
@@ -50,6 +55,8 @@ export interface Running {
   candidate: Candidate
   port: number
   process: ChildProcess | undefined
+  /** The client on its pipe. */
+  pipe?: PipeClient
   /** Headers of each request. */
   headers?: Record<string, string>
   /** Reads the events of its inspector. */
@@ -150,6 +157,12 @@ function inspected({ admin }: At, payloads: string, more: object = {}) {
   return { ...QUIET, admin: urlAt(admin, ''), inspect: { payloads, token: TOKEN, ...more } }
 }
 
+/** So many servers of an era as entries of a configuration. The first is called as a server alone is. */
+export function entriesFor(servers: number, entry: object): Record<string, object> {
+  const names = [FIRST, ...Array.from({ length: servers - 1 }, (_, other) => `other-${other + 1}`)]
+  return Object.fromEntries(names.map((name) => [name, entry]))
+}
+
 /** The command line of a server of an era on a pipe, away from the proxy's core. */
 export function stdioServer(era: Era): [string, ...string[]] {
   return commandOn('rest', [beside('stdio-server.mjs'), era])
@@ -218,9 +231,7 @@ function configured(lane: Omit<Candidate, 'proxy'>, way: Way): Candidate {
       const { entry, servers = 1, program, ...rest }: Configured = WAYS[way](at)
       if (program !== undefined) return [beside(program), String(port), server, bridge]
       const target = lane.transport === 'http' ? { url: server } : { command, args }
-      const names = [FIRST, ...Array.from({ length: servers - 1 }, (_, other) => `other-${other + 1}`)]
-      const mcpServers = Object.fromEntries(names.map((name) => [name, { ...target, ...entry }]))
-      const config = { mcpServers, listen: url, ...rest }
+      const config = { mcpServers: entriesFor(servers, { ...target, ...entry }), listen: url, ...rest }
       return [bridge, '--config', temporary(`${name}, ${port}.json`, JSON.stringify(config))]
     },
   }
@@ -262,14 +273,20 @@ export async function launch(
   serverPort: number,
   { redis, issuer }: Surroundings,
   node: readonly string[] = [],
+  proxy = candidate.proxy,
 ): Promise<Running> {
-  if (!candidate.proxy) return { candidate, port: serverPort, process: undefined }
+  if (!proxy) return { candidate, port: serverPort, process: undefined }
   const port = await freePort()
   const admin = await freePort()
   const { bridge = ownBuild, way } = candidate
-  const args = candidate.proxy({ port, url: urlAt(port), server: urlAt(serverPort), bridge, admin, redis, issuer })
+  const args = proxy({ port, url: urlAt(port), server: urlAt(serverPort), bridge, admin, redis, issuer })
   const stderr = candidate.writes ? 'ignore' : 'inherit'
-  const process = start('proxy', [...node, ...args], ['ignore', 'ignore', stderr])
+  const process = start(
+    'proxy',
+    [...node, ...args],
+    candidate.pipe ? ['pipe', 'pipe', stderr] : ['ignore', 'ignore', stderr],
+  )
+  if (candidate.pipe) return { candidate, port, process, pipe: new PipeClient(process) }
   const query = way && READ[way]
   const headers = way && issuer && SIGNED_IN.includes(way) ? { authorization: `Bearer ${issuer.token}` } : {}
   if (query === undefined) return { candidate, port, process, headers }

@@ -4,7 +4,7 @@ import { tablesOf } from './document.js'
 import { judge } from './goals.js'
 import type { Cell } from './measure.js'
 import { parseOptions } from './options.js'
-import { goalRows } from './report.js'
+import { goalRows, publishedTable } from './report.js'
 import type { Results } from './results.js'
 
 const ABOUT: Results['about'] = {
@@ -51,6 +51,43 @@ t.test('a part of a run is not written, because the tables would be of several r
   t.throws(() => parseOptions(['--write', '--scenario', 'small']), /whole run/)
   t.doesNotThrow(() => parseOptions(['--write', '--scenario', 'replicas']))
   t.doesNotThrow(() => parseOptions(['--write']))
+})
+
+t.test('other programs are compared as a whole, in what each of them can do', async (t) => {
+  for (const more of [
+    ['--scenario', 'small'],
+    ['--lane', 'http'],
+    ['--connections', '1'],
+    ['--no-peers'],
+    ['--against', 'main'],
+  ])
+    t.throws(() => parseOptions(['--publish', ...more]), /--publish takes a whole run/, more.join(' '))
+  t.doesNotThrow(() => parseOptions(['--publish', '--lives', '1']))
+
+  const cellOf = (candidate: string, multiple: number): Cell => {
+    const spread = { median: multiple, low: multiple, high: multiple }
+    const ratios = { p50: spread, p99: spread, rate: spread }
+    return { candidate, kind: 'peer', figures: { p50: 0.25, rate: 4_000 }, ratios, memory: undefined, lives: [] }
+  }
+  const cells = [cellOf('no proxy', 1), cellOf('one', 3), cellOf('pipe', 2)]
+  const { rows, notes } = publishedTable({
+    rows: ['one', 'pipe', undefined].map((candidate) => ({ what: 'a program', by: String(candidate), candidate })),
+    blocks: [1, 8, 32].map((connections) => {
+      const some = connections === 1 ? cells : cells.slice(0, 2)
+      return { scenario: 'sessions', connections, cells: some, failed: [{ candidate: 'pipe', why: 'it hung' }] }
+    }),
+    fresh: [],
+    sizes: [{ candidate: 'one', session: 1.5, ten: { processes: 11, mib: 300 } }],
+  })
+  t.same(rows.slice(1), [
+    ['a program: one', '3.0 (3.0–3.0)', '3.0 (3.0–3.0)', '3.0 (3.0–3.0)', '3.0', '3.00', '1.50', '11', '300', '–'],
+    ['a program: pipe', '2.0 (2.0–2.0)', ...Array.from({ length: 8 }, () => '–')],
+    ['a program: undefined', ...Array.from({ length: 9 }, () => '–')],
+  ])
+  t.same(notes, [
+    'Without a proxy: p50 0.250, 0.250, 0.250 ms, and 4000, 4000, 4000 calls a second.',
+    'A wrong answer or none: pipe.',
+  ])
 })
 
 t.test('a goal without a figure has no row', async (t) => {

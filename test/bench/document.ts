@@ -1,6 +1,6 @@
 /**
  * Writes the figures of a run between markers: the small call into docs/performance.md, tables and profile
- * into docs/development/performance.md, replicas into docs/development/replicas.md.
+ * into docs/development/performance.md, replicas into docs/development/replicas.md, other programs into docs/comparison.md.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { beside } from './processes.js'
@@ -12,6 +12,7 @@ import {
   idleTable,
   openTable,
   partsTable,
+  publishedTable,
   replicaTables,
   scenarioTable,
 } from './report.js'
@@ -22,6 +23,7 @@ import { asMarkdown, type Table } from './tables.js'
 const PERFORMANCE = beside('../../docs/performance.md')
 const MEASUREMENTS = beside('../../docs/development/performance.md')
 const REPLICAS = beside('../../docs/development/replicas.md')
+const COMPARISON = beside('../../docs/comparison.md')
 
 /** Replaces the tables, the profile and the replicas, each as a whole: no table has figures of several runs. */
 export function writeDocument(results: readonly Results[]): void {
@@ -39,6 +41,15 @@ export function writeDocument(results: readonly Results[]): void {
   const [replicated] = results.filter(({ replicas }) => replicas !== undefined)
   if (replicated?.replicas)
     write(REPLICAS, 'replicas', [howMeasured(replicated), ...replicaTables(replicated.replicas).map(asMarkdown)])
+}
+
+/** Replaces what is published of the bridge beside other programs. */
+export function writePublished(results: readonly Results[]): void {
+  write(COMPARISON, 'comparison', results.flatMap(publishedOf))
+}
+
+function publishedOf(one: Results): string[] {
+  return one.published ? [headingOf(one), howMeasured(one), asMarkdown(publishedTable(one.published))] : []
 }
 
 /** The goals and the tables of a run: on one Node.js after the other. */

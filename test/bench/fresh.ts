@@ -1,11 +1,9 @@
 /** Processes that have just been started: the time to the first right answer, and what calls cost until code is compiled. */
-import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
 import { type Candidate, launch, type Surroundings, stdioServer } from './candidates.js'
 import { jobFor, load, rotated, withPeers } from './measure.js'
+import { PipeClient } from './pipes.js'
 import { end, startCommand } from './processes.js'
-import { bodyFor, initializeBody, isRight } from './questions.js'
+import { prepareOnPipe, type Question } from './questions.js'
 import { smallCall } from './scenarios.js'
 import { type Spread, spreadOf } from './statistics.js'
 
@@ -32,7 +30,12 @@ const COLD_CALLS = 200
 const PATIENCE = 10_000
 
 /** Starts the candidates in turn, `runs` times, in front of servers that run already. Other programs that fail are left out. */
-export function measureFresh(among: readonly Candidate[], runs: number, surroundings: Surroundings): Promise<Fresh[]> {
+export function measureFresh(
+  among: readonly Candidate[],
+  runs: number,
+  surroundings: Surroundings,
+  question: Question = smallCall,
+): Promise<Fresh[]> {
   return withPeers(among, async (generator, ports) => {
     const times = new Map(among.map((candidate) => [candidate, [] as Run[]]))
     // What is on disk has to be in memory for all alike: the first time does not count.
@@ -40,7 +43,7 @@ export function measureFresh(among: readonly Candidate[], runs: number, surround
       for (const candidate of rotated([...times.keys()], Math.max(0, run)))
         try {
           const port = ports.get(candidate.server) as number
-          const result = await (candidate.pipe ? startOnPipe(candidate) : startOnce(candidate, port))
+          const result = await (candidate.proxy ? startOnce(candidate, port) : startOnPipe(candidate))
           if (run >= 0) times.get(candidate)?.push(result)
         } catch (error) {
           if (candidate.kind !== 'peer') throw error
@@ -59,7 +62,7 @@ export function measureFresh(among: readonly Candidate[], runs: number, surround
       const begin = performance.now()
       const running = await launch(candidate, serverPort, surroundings)
       try {
-        const ready = { ...running, job: await jobFor(running, smallCall), windows: [] }
+        const ready = { ...running, job: await jobFor(running, question), windows: [] }
         const start = performance.now() - begin
         const amount = { connections: 1, milliseconds: PATIENCE, requests: COLD_CALLS }
         const { cpu, p50 } = await load(generator, ready, amount)
@@ -72,29 +75,16 @@ export function measureFresh(among: readonly Candidate[], runs: number, surround
 }
 
 /** Starts a program and calls it on its pipe, without any proxy. */
-async function startOnPipe({ server }: Candidate): Promise<Run> {
+async function startOnPipe({ client, server }: Candidate): Promise<Run> {
   const begin = performance.now()
   const program = startCommand(stdioServer(server), ['pipe', 'pipe', 'inherit'])
+  const pipe = new PipeClient(program)
+  const impatient = setTimeout(() => pipe.giveUp(), PATIENCE)
   try {
-    const ask = askerOf(program)
-    if (server === 'legacy') {
-      await ask(initializeBody())
-      program.stdin?.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
-    }
-    const answer = await ask(bodyFor(server, smallCall))
-    if (!isRight(answer, server, smallCall)) throw new Error(`The ${server} program gave a wrong answer`)
+    await prepareOnPipe(client, smallCall, pipe.ask)
     return { start: performance.now() - begin }
   } finally {
+    clearTimeout(impatient)
     await end(program)
-  }
-}
-
-function askerOf({ stdin, stdout }: ChildProcess) {
-  if (stdin === null || stdout === null) throw new TypeError('No pipe')
-  const lines = createInterface({ input: stdout })
-  return async (body: string) => {
-    stdin.write(`${body}\n`)
-    const [line] = (await once(lines, 'line', { signal: AbortSignal.timeout(PATIENCE) })) as [string]
-    return JSON.parse(line) as { result?: Record<string, unknown> }
   }
 }

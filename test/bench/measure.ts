@@ -11,7 +11,7 @@ import {
   yardstick,
 } from './candidates.js'
 import { beside, cpuOf, end, memoryOf, start } from './processes.js'
-import { type Era, firstAnswer, prepare, type Question, urlAt } from './questions.js'
+import { type Era, firstAnswer, prepare, prepareOnPipe, type Question, urlAt } from './questions.js'
 import type { Scenario } from './scenarios.js'
 import { ratioOf, type Spread, spreadOf } from './statistics.js'
 
@@ -47,8 +47,8 @@ export interface Cell {
   /** Medians of all lives. */
   figures: Partial<Figures>
   /**
-   * Multiples of the figures of the pass-through to a server of the same era, or of the first way to configure a lane where
-   * ways are compared: the median of the windows of each life, and medians and quartiles of all lives.
+   * Multiples of the figures of the pass-through to a server of the same era, of the first way to configure a lane where
+   * ways are compared, or of what the scenario names: the median of the windows of each life, and medians and quartiles of all lives.
    */
   ratios: Partial<Record<keyof Figures, Spread>>
   /** MiB of the proxy when its last life was over. */
@@ -162,7 +162,8 @@ export function measure(
         await each(rotated(left, life).map(toCandidate), async ({ candidate }) => {
           const running = await launch(candidate, ports.get(candidate.server) as number, surroundings)
           for (const child of [running.process, running.reader]) if (child) started.unshift(child)
-          all.push({ ...running, job: await jobFor(running, scenario.question), windows: [] })
+          const sessions = scenario.sessions ? Math.max(...connections) : 1
+          all.push({ ...running, job: await jobOfMany(running, scenario.question, sessions), windows: [] })
         })
         const most = Math.max(...connections)
         for (let warmed = 0; warmed < pace.warmUp; warmed += SLICE)
@@ -178,7 +179,9 @@ export function measure(
               ready.rate = (await load(generator, ready, { connections: count, milliseconds: pace.warmUp })).rate / 2
           for (let round = 0; round < pace.rounds; round++)
             await each(rotated(all, round), async (ready) => {
-              if (all.includes(ready)) ready.windows.push(await load(generator, ready, amountOf(ready, count, pace)))
+              // A pipe has one client.
+              if (!all.includes(ready) || (ready.pipe && count > 1)) return
+              ready.windows.push(await load(generator, ready, amountOf(ready, count, pace)))
             })
           for (const { candidate, process: proxy, rate, windows } of all)
             lives[at]?.push({ candidate, life, rate, windows, memory: proxy && memoryOf(proxy) })
@@ -204,16 +207,30 @@ function amountOf({ rate }: Ready, connections: number, { window }: Pace): Amoun
  * candidate; calls go to the port `to`, that of another replica if it differs.
  */
 export async function jobFor(
-  { candidate, port, headers: more }: Running,
+  { candidate, port, headers: more, pipe }: Running,
   question: Question,
   to = port,
 ): Promise<Ready['job']> {
-  const plain = await prepare(candidate.client, question, port)
+  if (pipe) {
+    const impatient = setTimeout(() => pipe.giveUp(), HANG)
+    const said = await prepareOnPipe(candidate.client, question, pipe.ask).finally(() => clearTimeout(impatient))
+    return { targets: [], ...said }
+  }
+  const plain = await prepare(candidate.client, question, port, !candidate.sessionless)
   const wire = { ...plain, headers: { ...plain.headers, ...more } }
   const expected = await firstAnswer(to, wire, candidate.client, question)
   const headers = Object.entries({ host: new URL(urlAt(to)).host, ...wire.headers })
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
   return { targets: [{ port: to, head: `POST /mcp HTTP/1.1\r\n${lines.join('')}` }], body: wire.body, expected }
+}
+
+/** The same with so many sessions, one for each connection. */
+async function jobOfMany(running: Running, question: Question, sessions: number): Promise<Ready['job']> {
+  const job = await jobFor(running, question)
+  if (running.pipe || running.candidate.sessionless) return job
+  const targets = [...job.targets]
+  while (targets.length < sessions) targets.push(...(await jobFor(running, question)).targets)
+  return { ...job, targets }
 }
 
 /** Loads one candidate for a while. Rejects at the first wrong answer. */
@@ -222,11 +239,9 @@ export async function load(
   ready: Ready,
   amount: Amount,
 ): Promise<Figures & { requests: number }> {
-  const { job, process: proxy, candidate } = ready
+  const { process: proxy, candidate } = ready
   const before = proxy && cpuOf(proxy)
-  generator.send({ ...job, ...amount } satisfies Job)
-  const patience = AbortSignal.timeout(amount.milliseconds + HANG)
-  const [outcome] = (await once(generator, 'message', { signal: patience })) as [Outcome]
+  const outcome = await outcomeOf(generator, ready, amount)
   if ('broken' in outcome) throw new Error(`${candidate.name}: ${outcome.broken}`)
   const after = proxy && cpuOf(proxy)
   const { requests, seconds, ...latencies } = outcome.load
@@ -235,12 +250,24 @@ export async function load(
   return { requests, rate: requests / seconds, ...latencies, cpu, busy: used && used / (seconds * 1e6) }
 }
 
+async function outcomeOf(generator: ChildProcess, { job, pipe }: Ready, amount: Amount): Promise<Outcome> {
+  if (pipe) {
+    const impatient = setTimeout(() => pipe.giveUp(), amount.milliseconds + HANG)
+    const load = pipe.load(job.body, job.expected, amount.milliseconds, amount.requests)
+    return { load: await load.finally(() => clearTimeout(impatient)) }
+  }
+  generator.send({ ...job, ...amount } satisfies Job)
+  const patience = AbortSignal.timeout(amount.milliseconds + HANG)
+  const [outcome] = (await once(generator, 'message', { signal: patience })) as [Outcome]
+  return outcome
+}
+
 function toCandidate(candidate: Candidate): { candidate: Candidate } {
   return { candidate }
 }
 
 /** The cells of all candidates that have answered in each of their lives. */
-function summaries(among: readonly Candidate[], all: readonly Life[], { ways }: Scenario): Cell[] {
+function summaries(among: readonly Candidate[], all: readonly Life[], { ways, base: named }: Scenario): Cell[] {
   const livesOf = (name: string) => all.filter(({ candidate }) => candidate.name === name)
   return among.flatMap((candidate) => {
     const { name, kind, server, way } = candidate
@@ -248,7 +275,7 @@ function summaries(among: readonly Candidate[], all: readonly Life[], { ways }: 
     const [last] = own.slice(-1)
     if (!last) return []
     const [first] = ways ?? []
-    const base = livesOf(first && way ? name.replace(way, first) : yardstick(server))
+    const base = livesOf(first && way ? name.replace(way, first) : (named ?? yardstick(server)))
     return [
       {
         candidate: name,

@@ -1,5 +1,6 @@
 /** The options of `npm run bench`, and its help. */
 import { parseArgs } from 'node:util'
+import { PUBLISHED_MINUTES } from './published.js'
 import { type Size, scenarios } from './scenarios.js'
 import { laneNames, PACES, secondsFor, select, type Wish } from './selection.js'
 
@@ -7,6 +8,8 @@ export interface Options extends Wish {
   help: boolean
   profile: boolean
   write: boolean
+  /** The bridge beside other programs, in place of scenarios. */
+  publish: boolean
   against: string | undefined
   /** The Node.js that run the proxies, one after the other. */
   nodes: readonly string[]
@@ -38,6 +41,7 @@ export function parseOptions(args: readonly string[]): Options {
       against: { type: 'string' },
       profile: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
+      publish: { type: 'boolean', default: false },
       from: { type: 'string' },
       json: { type: 'string', default: 'bench.json' },
     },
@@ -60,6 +64,8 @@ export function parseOptions(args: readonly string[]): Options {
   if (counts.some((count) => !Number.isInteger(count) || count < 1 || count > 1_000))
     throw new Error('--connections takes numbers from 1 to 1000')
   const chosen = [...scenario.filter((text) => text !== 'replicas'), ...lane, ...counts]
+  if (rest.publish && (chosen.length > 0 || scenario.length > 0 || noPeers || against !== undefined))
+    throw new Error('--publish takes a whole run: it compares all in the same rounds')
   if (rest.write && !rest.profile && from === undefined && chosen.length > 0)
     throw new Error('--write takes a whole run: the tables of the document are of one run')
   const size: Size = quick ? 'quick' : all ? 'all' : 'usual'
@@ -129,6 +135,10 @@ ${rows([
     '--profile',
     'no figures, but which parts and files take the time of a call, "small" if no scenario is named: 3 minutes',
   ],
+  [
+    '--publish',
+    `the bridge beside mcp-proxy, mcp-remote, supergateway and mcporter, written into docs/comparison.md: ${PUBLISHED_MINUTES} minutes on each Node.js`,
+  ],
 ])}
 
 Results:
@@ -156,6 +166,7 @@ Examples:
   npm run bench -- --scenario small --lane modern-legacy --connections 64
   npm run bench -- --against main --scenario small --lane http --no-peers
   npm run bench -- --profile --lane legacy-modern-http
+  npm run bench -- --publish --node <Node.js 24> --node <Node.js 20>
   npm run bench -- --all --write && npm run bench -- --profile --write
 `
 }

@@ -28,7 +28,7 @@ export function runProxiesOn(node: string): string {
 
 const running = new Set<ChildProcess>()
 process.on('exit', () => {
-  for (const child of running) child.kill('SIGKILL')
+  for (const pid of [...running].flatMap(familyOf)) signal(pid, 'SIGKILL')
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
@@ -59,14 +59,46 @@ function keep<C extends ChildProcess>(child: C): C {
   return child
 }
 
-/** Ends a process, gently at first. */
+/** Ends a process and what it has started, gently at first. */
 export async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, 'exit')
+  const [, ...others] = familyOf(child)
   child.kill('SIGTERM')
   const impatient = setTimeout(() => child.kill('SIGKILL'), GRACE)
   await exited
   clearTimeout(impatient)
+  // Programs end with their pipes; a daemon stays.
+  for (const pid of others) signal(pid, 'SIGTERM')
+}
+
+/** The process and all that it has started, as long as it runs. */
+function familyOf({ pid }: ChildProcess): number[] {
+  const children = new Map<number, number[]>()
+  for (const name of existsSync('/proc/self/stat') ? readdirSync('/proc') : []) {
+    const parent = /^\d+$/.test(name) ? / \(.*\) \S (\d+) /s.exec(textIn(`/proc/${name}/stat`))?.[1] : undefined
+    if (parent !== undefined) children.set(Number(parent), [...(children.get(Number(parent)) ?? []), Number(name)])
+  }
+  const family = pid === undefined ? [] : [pid]
+  for (const one of family) family.push(...(children.get(one) ?? []))
+  return family
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It has ended.
+  }
+}
+
+/** What a file has; nothing if it is gone, as that of a process that has ended. */
+function textIn(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
 }
 
 /** Microseconds of CPU that a process and its workers have used, all their threads and the kernel's work for them included. */
@@ -100,6 +132,14 @@ export function memoryOf({ pid }: ChildProcess): number | undefined {
   return kib === undefined ? undefined : Number(kib) / KIB
 }
 
+/** The process with all that it has started: how many they are, and MiB that they hold. What several share counts as shares of each. */
+export function familySize(child: ChildProcess): { processes: number; mib: number | undefined } {
+  const family = familyOf(child)
+  const kib = family.map((pid) => Number(/^Pss:\s+(\d+)/m.exec(textIn(`/proc/${pid}/smaps_rollup`))?.[1]))
+  const mib = kib.reduce((sum, one) => sum + one, 0) / KIB
+  return { processes: family.length, mib: Number.isFinite(mib) ? mib : undefined }
+}
+
 /** A file that is there for as long as this process, with this text in it. */
 export function temporary(name: string, text: string): string {
   folder ??= mkdtempSync(join(tmpdir(), 'mcp-bridge-bench-'))
@@ -108,7 +148,7 @@ export function temporary(name: string, text: string): string {
   return path
 }
 let folder: string | undefined
-process.on('exit', () => folder !== undefined && rmSync(folder, { recursive: true }))
+process.on('exit', () => folder !== undefined && rmSync(folder, { recursive: true, force: true }))
 
 export interface Redis {
   url: string

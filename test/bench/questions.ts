@@ -29,14 +29,19 @@ const PATIENCE = 20_000
 const POLL = 1
 
 /** Says a question as the client's era does, in a session that is opened at the port where that takes one. */
-export async function prepare(era: Era, question: Question, port: number): Promise<Wire> {
+export async function prepare(era: Era, question: Question, port: number, sessions = true): Promise<Wire> {
   const body = bodyFor(era, question).split(String(ID))
   if (era === 'modern') return { headers: headersFor(question.method, question.params), body }
-  return { headers: legacyHeaders(await openSession(port)), body }
+  return { headers: legacyHeaders(sessions ? await openSession(port) : undefined), body }
+}
+
+/** The same in a session that is open. */
+export function inSession({ headers }: Wire, question: Question): Wire {
+  return { headers, body: bodyFor('legacy', question).split(String(ID)) }
 }
 
 /** A request with this id as its progress token too, if progress is asked for. */
-export function bodyFor(era: Era, { method, params, progress }: Question): string {
+function bodyFor(era: Era, { method, params, progress }: Question): string {
   const token = progress === undefined ? {} : { progressToken: ID }
   if (era === 'modern') return bodyOf(method, { ...params, _meta: envelope(token) })
   return bodyOf(method, progress === undefined ? params : { ...params, _meta: token })
@@ -58,7 +63,7 @@ export async function firstAnswer(port: number, { headers, body }: Wire, era: Er
 }
 
 /** Whether a message is the right answer in the words of an era. */
-export function isRight({ result }: { result?: Record<string, unknown> }, era: Era, { right }: Question): boolean {
+function isRight({ result }: { result?: Record<string, unknown> }, era: Era, { right }: Question): boolean {
   if (result === undefined) return false
   const typed = era === 'modern' ? result['resultType'] === 'complete' : !('resultType' in result)
   return typed && right(result)
@@ -85,8 +90,32 @@ export async function openSession(port: number): Promise<string> {
   return session
 }
 
+/** The same of a client on a pipe, with the text of the right answer around its id. */
+export async function prepareOnPipe(
+  era: Era,
+  question: Question,
+  ask: Ask,
+): Promise<{ body: string[]; expected: string[] }> {
+  if (era === 'legacy') {
+    await ask(initializeBody(), ID)
+    await ask('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+  }
+  return askOnPipe(era, question, ask)
+}
+
+/** Asks in a session that is open. */
+export async function askOnPipe(era: Era, question: Question, ask: Ask) {
+  const body = bodyFor(era, question)
+  const answer = (await ask(body, ID)) ?? ''
+  if (!isRight(JSON.parse(answer), era, question))
+    throw new Error(`Not the answer that was expected: ${answer.slice(0, 500)}`)
+  return { body: body.split(String(ID)), expected: answer.split(String(ID)) }
+}
+/** Says a message, and resolves to the answer with this id. */
+export type Ask = (body: string, id?: number) => Promise<string | undefined>
+
 /** The request with which a legacy client begins. */
-export function initializeBody(): string {
+function initializeBody(): string {
   const clientInfo = { name: 'bench', version: '1' }
   return bodyOf('initialize', { protocolVersion: LEGACY, capabilities: {}, clientInfo })
 }

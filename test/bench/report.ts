@@ -5,6 +5,7 @@ import type { Verdict } from './goals.js'
 import type { Idle } from './idle.js'
 import type { Block, Cell, Figures } from './measure.js'
 import type { Profile, Share } from './profile.js'
+import { DIRECT, type Published, SERVERS, SESSIONS } from './published.js'
 import { PER_REPLICA, type Replicas } from './replicas.js'
 import type { About, Results } from './results.js'
 import { scenarios } from './scenarios.js'
@@ -201,6 +202,49 @@ export function replicaTables({ calls, memory }: Replicas): Table[] {
       rows: [['', 'replicas', 'sessions', 'MiB before, each', 'KiB per session', 'sessions per GiB'], ...sessions],
     },
   ]
+}
+
+/** The bridge and other programs, each in what it can do. */
+export function publishedTable({ rows, blocks, fresh, sizes }: Published): Table {
+  const cell = (name: string | undefined, sessions: number) =>
+    blocks.find(({ connections }) => connections === sessions)?.cells.find(({ candidate }) => candidate === name)
+  const last = SESSIONS.at(-1) ?? 0
+  const direct = SESSIONS.map((sessions) => cell(DIRECT, sessions)?.figures)
+  const at = (figure: 'p50' | 'rate', decimals: number) =>
+    direct.map((one) => shown(one?.[figure], decimals)).join(', ')
+  return {
+    title: `Multiples of calls without a proxy, in ${SESSIONS.join(', ')} sessions, and what it takes beside`,
+    rows: [
+      [
+        'in front of',
+        ...SESSIONS.map((sessions) => `p50 ×, ${sessions}`),
+        `p99 ×, ${last}`,
+        `calls/s ×, ${last}`,
+        'MiB a session',
+        `processes, ${SERVERS} servers`,
+        'MiB of these',
+        'first answer ms',
+      ],
+      ...rows.map(({ what, by, candidate }) => {
+        const size = sizes.find((one) => one.candidate === candidate)
+        const { p99, rate } = cell(candidate, last)?.ratios ?? {}
+        return [
+          `${what}: ${by}`,
+          ...SESSIONS.map((sessions) => spread(cell(candidate, sessions)?.ratios.p50, 1)),
+          shown(p99?.median, 1),
+          shown(rate?.median),
+          shown(size?.session),
+          shown(size?.ten?.processes, 0),
+          shown(size?.ten?.mib, 0),
+          shown(fresh.find((one) => one.candidate === candidate)?.start?.median, 0),
+        ]
+      }),
+    ],
+    notes: [
+      `Without a proxy: p50 ${at('p50', 3)} ms, and ${at('rate', 0)} calls a second.`,
+      ...(blocks[0]?.failed ?? []).map(({ candidate }) => `A wrong answer or none: ${candidate}.`),
+    ],
+  }
 }
 
 /** A row for each goal that was measured. */

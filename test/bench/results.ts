@@ -5,6 +5,7 @@ import type { Verdict } from './goals.js'
 import type { Idle } from './idle.js'
 import type { Block, Pace } from './measure.js'
 import type { Profile } from './profile.js'
+import type { Published } from './published.js'
 import type { Replicas } from './replicas.js'
 
 /** How a run was made. */
@@ -32,6 +33,7 @@ export interface Results {
   fresh: Fresh[]
   idle: Idle[]
   replicas?: Replicas
+  published?: Published
   goals: Verdict[]
   profiles: Profile[]
 }

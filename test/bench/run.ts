@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { buildOf, ownCommit } from './builds.js'
 import { AUDIENCE, besideBuild, type Surroundings } from './candidates.js'
-import { writeDocument } from './document.js'
+import { writeDocument, writePublished } from './document.js'
 import { measureFresh } from './fresh.js'
 import { judge } from './goals.js'
 import { measureIdle } from './idle.js'
@@ -12,6 +12,7 @@ import { help, type Options, parseOptions } from './options.js'
 import { installPeers } from './peers.js'
 import { pinned, runProxiesOn, startRedis, stepAside } from './processes.js'
 import { profile } from './profile.js'
+import { measurePublished, PUBLISHED_MINUTES, PUBLISHED_PACE } from './published.js'
 import { measureReplicas } from './replicas.js'
 import {
   aboutLine,
@@ -24,6 +25,7 @@ import {
   openTable,
   partsTable,
   profileTable,
+  publishedTable,
   replicaTables,
 } from './report.js'
 import type { About, Results } from './results.js'
@@ -48,19 +50,42 @@ async function main(options: Options): Promise<void> {
     process.stdout.write(help())
     return
   }
-  const { from, json, write, nodes } = options
+  const { from, json, write, publish, nodes } = options
   if (from !== undefined) {
     const kept = JSON.parse(readFileSync(from, 'utf8')) as Results[]
     kept.forEach(printAll)
     if (write) writeDocument(kept)
+    if (publish) writePublished(kept)
     return
   }
   const results: Results[] = []
   for (const node of nodes) {
-    results.push(await run({ ...options, further: results.length > 0 }, runProxiesOn(node)))
+    const version = runProxiesOn(node)
+    const further = results.length > 0
+    results.push(publish ? await runPublished(options, version) : await run({ ...options, further }, version))
     writeFileSync(json, `${JSON.stringify(results, null, 2)}\n`)
   }
   if (write) writeDocument(results)
+  if (publish) writePublished(results)
+}
+
+/** Measures the bridge beside other programs. */
+async function runPublished(options: Options, node: string): Promise<Results> {
+  const pace = { ...PUBLISHED_PACE, lives: options.lives ?? PUBLISHED_PACE.lives }
+  const minutes = (PUBLISHED_MINUTES * pace.lives) / PUBLISHED_PACE.lives
+  const results: Results = { about: about(pace, node), blocks: [], fresh: [], idle: [], goals: [], profiles: [] }
+  installPeers()
+  beImpatient(minutes * 60)
+  stepAside()
+  console.log(`${aboutLine(results.about)}\nAbout ${Math.ceil(minutes)} min.\n`)
+  results.published = await measurePublished(pace, { redis: undefined })
+  print(publishedTable(results.published))
+  return results
+}
+
+function beImpatient(seconds: number): void {
+  const patience = Math.max(AT_LEAST, seconds * PATIENCE * 1000)
+  setTimeout(() => giveUp(`not done after ${Math.round(patience / 60_000)} minutes`), patience).unref()
 }
 
 /** Measures what is selected, and prints each table when it is complete. */
@@ -79,8 +104,7 @@ async function run(options: Options, node: string): Promise<Results> {
   if (parts.some(({ among }) => among.some(({ kind }) => kind === 'peer')) && peers) installPeers()
   const build = against === undefined ? undefined : buildOf(against)
   const seconds = options.profile ? 0 : secondsFor(parts, pace, build === undefined ? 1 : 2)
-  const patience = Math.max(AT_LEAST, seconds * PATIENCE * 1000)
-  setTimeout(() => giveUp(`not done after ${Math.round(patience / 60_000)} minutes`), patience).unref()
+  beImpatient(seconds)
   stepAside()
   const redis = await startRedis()
   const surroundings = { redis: redis?.url, issuer: await startIssuer(AUDIENCE) }
@@ -152,12 +176,13 @@ async function profileAll(parts: readonly Part[], options: Options, surroundings
 }
 
 function printAll(results: Results): void {
-  const { blocks, fresh, idle, replicas, goals, profiles, against } = results
+  const { blocks, fresh, idle, replicas, goals, profiles, published, against } = results
   console.log(aboutLine(results.about))
   for (const block of blocks) print(block.scenario === 'open' ? openTable(block) : blockTable(block))
   if (fresh.length > 0) print(freshTable(fresh))
   if (idle.length > 0) print(idleTable(idle))
   if (replicas) replicaTables(replicas).forEach(print)
+  if (published) print(publishedTable(published))
   for (const one of profiles) print(profileTable(one))
   if (profiles.length > 0) print(partsTable(profiles))
   if (against !== undefined) print(againstTable(results, against))

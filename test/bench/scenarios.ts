@@ -21,6 +21,10 @@ export interface Scenario {
   peers?: readonly Size[]
   /** Asked of each lane of the bridge once for each of these ways to configure it. */
   ways?: readonly Way[]
+  /** Each connection has a session of its own. */
+  sessions?: true
+  /** The candidate that multiples are of, if it is not the pass-through. */
+  base?: string
   /** Milliseconds of a window, where ways are compared that need longer ones. */
   window?: number
   /** Those of the ways that only a run of everything has. */
@@ -70,7 +74,7 @@ const list: Question = {
 }
 
 /** The small call by its name in a group. A server alone takes any name. */
-const groupCall: Question = { ...smallCall, params: { name: `${FIRST}__weather`, arguments: ARGUMENTS } }
+export const groupCall: Question = { ...smallCall, params: { name: `${FIRST}__weather`, arguments: ARGUMENTS } }
 
 const longList: Question = { ...list, right: ({ tools }) => Array.isArray(tools) && tools.length === 200 }
 
