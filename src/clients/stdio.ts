@@ -2,26 +2,18 @@
 
 import type { Readable, Writable } from 'node:stream'
 import { Fault } from '../base/fault/fault.js'
-import { type Memory, SMALL } from '../base/limits/memory.js'
-import { headIn } from '../base/rpc/head.js'
+import { type Memory, type Reservation, SMALL } from '../base/limits/memory.js'
 import { encodeLine, type Line, LineDecoder } from '../base/rpc/lines.js'
-import {
-  error as errorMessage,
-  type Id,
-  idKey,
-  type Message,
-  parseMessage,
-  type Request,
-  readId,
-} from '../base/rpc/message.js'
+import { error as errorMessage, type Id, idKey, type Message, type Request } from '../base/rpc/message.js'
 import { Outline } from '../base/rpc/outline.js'
-import { cut, detach, lengthOf, sourceOf, type Wire } from '../base/rpc/source.js'
+import { detach, lengthOf, type Wire } from '../base/rpc/source.js'
 import { within } from '../base/time/time.js'
 import { type Compat, classifyLine, idToAnswer, readMessage } from '../mcp/protocol/classify.js'
 import { methodTraits } from '../mcp/protocol/methods.js'
 import type { Envelope } from '../mcp/protocol/modern-client.js'
 import type { Upstream } from '../mcp/protocol/upstream.js'
 import { answerLost, type Send } from './frames.js'
+import { idsIn, requestedBy } from './ids-in-lines.js'
 import { Conversation } from './legacy/conversation.js'
 import { InFlight } from './legacy/in-flight.js'
 import type { SessionSettings } from './legacy/session.js'
@@ -62,89 +54,137 @@ const LOCAL = 'local'
  * answered; then requests in flight have `patience` milliseconds before they are aborted. Resolves when all have ended.
  */
 export async function servePipe(options: PipeOptions): Promise<void> {
-  const { input, output, memory, principal = LOCAL } = options
-  let place: PipePlace = options
-  /** What subscriptions of modern clients follow. */
-  const followers = new Set<(what: 'moved' | 'over') => void>()
+  const pipe = new Pipe(options)
+  options.moves?.((to) => pipe.move(to))
+  await pipe.serve(options.input)
+}
+
+class Pipe {
+  readonly #options: PipeOptions
+  readonly #principal: string
+  readonly #output: PipeOutput
+  readonly #modern: ModernDownstream
+  readonly #conversation: Conversation
+  #place: PipePlace
   /** The calls of modern clients go here. */
-  const served = { ...place.upstream }
-  const modern = new ModernDownstream({
-    upstream: served,
-    subscribe: (call) => movingSubscription(call, { follow, handle: (listen) => served.handle(listen) }),
-    memory,
-    get compat() {
-      return place.options.compat
-    },
-  })
-  let disconnected = place.upstream.connected?.(principal)
-  const running = new InFlight()
+  readonly #served: Upstream
+  #disconnected: (() => void) | undefined
+  /** What subscriptions of modern clients follow. */
+  readonly #followers = new Set<Follower>()
+  readonly #running = new InFlight()
   /** Ids of the session's requests in flight. No modern request may have the same id at the same time. */
-  const inSession = new Set<string>()
-  const answers = new Set<Promise<void>>()
-  const decoder = new LineDecoder(place.options.limits.lineBytes)
-
-  /** For messages that wait to be written. */
-  const outgoing = memory.reserve(principal, SMALL)
-
-  /** Writes a message, or `instead` if there is no memory for it. Without `instead` the message is dropped. */
-  const write = (message: Wire, instead?: () => Wire): Promise<void> | undefined => {
-    if (outgoing.resize(output.writableLength + lengthOf(message))) return instead && write(instead())
-    const line = encodeLine(message)
-    let taken = true
-    output.cork()
-    for (const piece of typeof line === 'string' ? [line] : line) taken = output.write(piece)
-    output.uncork()
-    if (taken || output.destroyed) {
-      outgoing.resize(output.writableLength)
-      return undefined
-    }
-    return new Promise((resolve) => {
-      const done = () => {
-        output.off('drain', done).off('close', done).off('error', done)
-        outgoing.resize(output.writableLength)
-        resolve()
-      }
-      output.on('drain', done).on('close', done).on('error', done)
-    })
-  }
-
+  readonly #inSession = new Set<string>()
+  readonly #answers = new Set<Promise<void>>()
   /** The client has ended its input, so it cannot repeat a request. */
-  let hasEnded = false
-  const patient = () => hasEnded
+  #hasEnded = false
+  #isClosed = false
+  readonly #patient = () => this.#hasEnded
 
-  const conversation = new Conversation({
-    upstream: place.upstream,
-    sender: { principal, patient },
-    transport: 'stdio',
-    log: place.log,
-    memory,
-    settings: place.settings,
-    write,
-  })
-
-  options.moves?.((to) => {
-    const before = disconnected
-    disconnected = to.upstream.connected?.(principal)
-    place = to
-    Object.assign(served, to.upstream)
-    conversation.move(to)
-    for (const changed of [...followers]) changed('moved')
-    before?.()
-  })
-
-  function follow(changed: (what: 'moved' | 'over') => void): () => void {
-    followers.add(changed)
-    if (hasEnded) changed('over')
-    return () => followers.delete(changed)
+  constructor(options: PipeOptions) {
+    const { upstream, log, settings, memory, principal = LOCAL } = options
+    this.#options = options
+    this.#principal = principal
+    this.#place = options
+    this.#output = new PipeOutput(options.output, memory, principal)
+    const served = { ...upstream }
+    this.#served = served
+    const placeNow = () => this.#place
+    this.#modern = new ModernDownstream({
+      upstream: served,
+      subscribe: (call) =>
+        movingSubscription(call, {
+          follow: (changed) => this.#follow(changed),
+          handle: (listen) => served.handle(listen),
+        }),
+      memory,
+      get compat() {
+        return placeNow().options.compat
+      },
+    })
+    this.#disconnected = upstream.connected?.(principal)
+    this.#conversation = new Conversation({
+      upstream,
+      sender: { principal, patient: this.#patient },
+      transport: 'stdio',
+      log,
+      memory,
+      settings,
+      write: (message, instead) => this.#output.write(message, instead),
+    })
+    options.output.on('error', (error) => this.#closed(error))
   }
 
-  function answerModern(request: Request, envelope: Envelope | undefined): Promise<void> {
-    const controller = running.enterRequest(request.id)
+  /** Serves something else from now on. Requests in flight end where they are. */
+  move(to: PipePlace): void {
+    const before = this.#disconnected
+    this.#disconnected = to.upstream.connected?.(this.#principal)
+    this.#place = to
+    Object.assign(this.#served, to.upstream)
+    this.#conversation.move(to)
+    this.#tellFollowers('moved')
+    before?.()
+  }
+
+  async serve(input: Readable): Promise<void> {
+    await this.#read(input)
+    this.#hasEnded = true
+    this.#tellFollowers('over')
+    if (!this.#isClosed) {
+      // A script that sends all its messages at once ends the input before the server has started.
+      await this.#conversation.opened
+      await within(Promise.all(this.#answers), this.#options.patience)
+    }
+    this.#disconnected?.()
+    this.#running.abortAll()
+    this.#conversation.close()
+    await Promise.all(this.#answers)
+    this.#output.end()
+  }
+
+  async #read(input: Readable): Promise<void> {
+    const decoder = new LineDecoder(this.#place.options.limits.lineBytes)
+    try {
+      for await (const chunk of input) {
+        decoder.limit = this.#place.options.limits.lineBytes
+        for (const line of decoder.push(chunk as Uint8Array)) {
+          const { room } = this.#conversation
+          if (room) await room
+          const refusing = this.#takeLine(line)
+          if (refusing) await refusing
+        }
+      }
+      for (const line of decoder.end()) await this.#takeLine(line)
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      if (!this.#isClosed)
+        this.#place.log.warn({ event: 'stdin_failed', why }, 'reading from stdin failed; shutting down')
+    }
+  }
+
+  #closed(error: Error): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#place.log.warn({ event: 'stdout_closed', why: error.message }, 'client closed stdout; shutting down')
+    this.#options.input.destroy()
+  }
+
+  #follow(changed: Follower): () => void {
+    this.#followers.add(changed)
+    if (this.#hasEnded) changed('over')
+    return () => this.#followers.delete(changed)
+  }
+
+  #tellFollowers(what: 'moved' | 'over'): void {
+    for (const changed of [...this.#followers]) changed(what)
+  }
+
+  #answerModern(request: Request, envelope: Envelope | undefined): Promise<void> {
+    const controller = this.#running.enterRequest(request.id)
     const arrived = {
-      principal,
-      patient,
+      principal: this.#principal,
+      patient: this.#patient,
       abort: controller,
-      log: place.log,
+      log: this.#place.log,
       transport: 'stdio' as const,
       running: controller,
     }
@@ -152,164 +192,158 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     const send: Send = ({ text, last }) => {
       // A cancelled request gets no answer. A request that the bridge aborted with a Fault gets its error.
       if (controller.aborted && !(controller.reason instanceof Fault)) return undefined
-      return write(text, last && (() => answerLost(id)))
+      return this.#output.write(text, last && (() => answerLost(id)))
     }
-    return modern.answerRequest(request, envelope, arrived, send).finally(() => running.leaveRequest(id, controller))
+    return this.#modern
+      .answerRequest(request, envelope, arrived, send)
+      .finally(() => this.#running.leaveRequest(id, controller))
   }
 
-  async function answerInSession(message: Exclude<Message, { kind: 'invalid' }>): Promise<void> {
+  async #answerInSession(message: Exclude<Message, { kind: 'invalid' }>): Promise<void> {
     const ids = idsIn(message)
-    for (const id of ids) inSession.add(id)
+    for (const id of ids) this.#inSession.add(id)
     try {
-      await conversation.take(message)
+      await this.#conversation.take(message)
     } catch (error) {
-      await refuseMessage(Fault.from(error, true), message)
+      await this.#refuseMessage(Fault.from(error, true), message)
     } finally {
-      for (const id of ids) inSession.delete(id)
+      for (const id of ids) this.#inSession.delete(id)
     }
   }
 
   /**
    * Handles a message. The promise resolves when it has been answered; undefined if it needs no answer or is endless.
    */
-  function take(message: Message): Promise<void> | undefined {
-    const verdict = classifyLine(message, conversation.state, place.options.compat)
+  #take(message: Message): Promise<void> | undefined {
+    const verdict = classifyLine(message, this.#conversation.state, this.#place.options.compat)
     if (message.kind === 'invalid') return undefined
-    if (message.kind === 'request' && (running.hasRequest(message.id) || inSession.has(idKey(message.id))))
+    if (message.kind === 'request' && (this.#running.hasRequest(message.id) || this.#inSession.has(idKey(message.id))))
       throw new Fault('invalidRequest', 'Duplicate id: a request with this id is still in progress')
     const cancels = message.kind === 'notification' && message.method === 'notifications/cancelled'
     // The id alone determines the request, because both eras share the ids, and a notification needs no envelope.
-    const named = cancels ? running.named(message.params) : undefined
+    const named = cancels ? this.#running.named(message.params) : undefined
     if (cancels && named) {
-      place.log.telemetry?.recorder?.received(message, { call: named.call })
-      running.cancel(message.params)
+      this.#place.log.telemetry?.recorder?.received(message, { call: named.call })
+      this.#running.cancel(message.params)
       return undefined
     }
     if (verdict.era === 'legacy') {
-      const turn = conversation.turn(message)
-      return inBackground(turn ? turn.then(() => takeAgain(message)) : answerInSession(message))
+      const turn = this.#conversation.turn(message)
+      return this.#inBackground(turn ? turn.then(() => this.#takeAgain(message)) : this.#answerInSession(message))
     }
     // An endless call keeps a copy of what it needs, so its line can be dropped.
     if (message.kind === 'request') {
-      const answering = inBackground(answerModern(message, 'bare' in verdict ? undefined : verdict.envelope))
+      const answering = this.#inBackground(
+        this.#answerModern(message, 'bare' in verdict ? undefined : verdict.envelope),
+      )
       return methodTraits(message.method).endless ? undefined : answering
     }
-    if (message.kind === 'notification') modern.notify(message, { principal, log: place.log })?.catch(() => {})
+    if (message.kind === 'notification')
+      this.#modern.notify(message, { principal: this.#principal, log: this.#place.log })?.catch(() => {})
     return undefined
   }
 
   /** Handles a message that has waited for the session. */
-  async function takeAgain(message: Message): Promise<void> {
+  async #takeAgain(message: Message): Promise<void> {
     try {
-      await take(message)
+      await this.#take(message)
     } catch (error) {
-      await refuseMessage(error, message)
+      await this.#refuseMessage(error, message)
     }
   }
 
-  function inBackground(answering: Promise<void>): Promise<void> {
+  #inBackground(answering: Promise<void>): Promise<void> {
     const over = () => {
-      answers.delete(settled)
+      this.#answers.delete(settled)
     }
     const settled = answering.then(over, (error: unknown) => {
-      place.log.error({ event: 'answer_failed', err: error }, 'answering a request failed')
+      this.#place.log.error({ event: 'answer_failed', err: error }, 'answering a request failed')
       over()
     })
-    answers.add(settled)
+    this.#answers.add(settled)
     return settled
   }
 
   /** Refuses a line. By default, a line without a valid id gets no answer, because no request could be matched with it. */
-  async function refuse(error: unknown, id: Id | undefined, answers = id !== undefined): Promise<void> {
+  async #refuse(error: unknown, id: Id | undefined, answers = id !== undefined): Promise<void> {
     const fault = Fault.from(error)
-    tell(place.log, { kind: 'refusal', reason: fault.fault, status: fault.status, said: fault.message })
+    tell(this.#place.log, { kind: 'refusal', reason: fault.fault, status: fault.status, said: fault.message })
     if (fault.row.reason === 'internal_error')
-      place.log.error({ event: 'message_failed', err: fault.cause }, 'handling a message failed')
-    else place.log.warn({ event: 'message_refused', why: fault.message }, 'message refused')
-    if (answers) await write(errorMessage(id, fault.toRpcError(place.options.compat.draftErrorCodes)))
+      this.#place.log.error({ event: 'message_failed', err: fault.cause }, 'handling a message failed')
+    else this.#place.log.warn({ event: 'message_refused', why: fault.message }, 'message refused')
+    if (answers)
+      await this.#output.write(errorMessage(id, fault.toRpcError(this.#place.options.compat.draftErrorCodes)))
   }
 
   /** Refuses a message. A refused batch gets an error without an id, because its sender waits for an answer. */
-  function refuseMessage(error: unknown, message: Message | undefined): Promise<void> {
+  #refuseMessage(error: unknown, message: Message | undefined): Promise<void> {
     const id = message && idToAnswer(message)
-    return refuse(error, id, id !== undefined || message?.kind === 'batch')
+    return this.#refuse(error, id, id !== undefined || message?.kind === 'batch')
   }
 
   /** Takes a line. The promise resolves when its refusal is written; undefined if it is not refused. */
-  function takeLine(line: Line): Promise<void> | undefined {
+  #takeLine(line: Line): Promise<void> | undefined {
     if (line instanceof Outline)
-      return refuse(
-        new Fault('bodyTooLarge', `The line is over ${place.options.limits.lineBytes} bytes (limits.lineBytes)`),
+      return this.#refuse(
+        new Fault('bodyTooLarge', `The line is over ${this.#place.options.limits.lineBytes} bytes (limits.lineBytes)`),
         requestedBy(line),
       )
     // A message is in memory twice: as received, and as sent to the server.
     const size = 2 * lengthOf(line)
-    const reservation = size > SMALL ? memory.reserve(principal) : undefined
+    const reservation = size > SMALL ? this.#options.memory.reserve(this.#principal) : undefined
     let message: Message | undefined
     let answering: Promise<void> | undefined
     let refusing: Promise<void> | undefined
     try {
       message = readMessage(line)
       reservation?.mustResize(size)
-      answering = take(message)
+      answering = this.#take(message)
     } catch (error) {
-      refusing = refuseMessage(error, message)
+      refusing = this.#refuseMessage(error, message)
     }
     const ending = answering ?? refusing
     if (ending && reservation) ending.finally(() => reservation.end()).catch(() => {})
     else reservation?.end()
     return refusing
   }
+}
 
-  let closed = false
-  output.on('error', (error) => {
-    if (closed) return
-    closed = true
-    place.log.warn({ event: 'stdout_closed', why: error.message }, 'client closed stdout; shutting down')
-    input.destroy()
-  })
-  try {
-    for await (const chunk of input) {
-      decoder.limit = place.options.limits.lineBytes
-      for (const line of decoder.push(chunk as Uint8Array)) {
-        const { room } = conversation
-        if (room) await room
-        const refusing = takeLine(line)
-        if (refusing) await refusing
-      }
+type Follower = (what: 'moved' | 'over') => void
+
+/** Writes lines, with memory for those that wait to be read. */
+class PipeOutput {
+  readonly #output: Writable
+  readonly #waiting: Reservation
+
+  constructor(output: Writable, memory: Memory, principal: string) {
+    this.#output = output
+    this.#waiting = memory.reserve(principal, SMALL)
+  }
+
+  /** Writes a message, or `instead` if there is no memory for it. Without `instead` the message is dropped. */
+  write(message: Wire, instead?: () => Wire): Promise<void> | undefined {
+    const output = this.#output
+    if (this.#waiting.resize(output.writableLength + lengthOf(message))) return instead && this.write(instead())
+    const line = encodeLine(message)
+    let taken = true
+    output.cork()
+    for (const piece of typeof line === 'string' ? [line] : line) taken = output.write(piece)
+    output.uncork()
+    if (taken || output.destroyed) {
+      this.#waiting.resize(output.writableLength)
+      return undefined
     }
-    for (const line of decoder.end()) await takeLine(line)
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    if (!closed) place.log.warn({ event: 'stdin_failed', why }, 'reading from stdin failed; shutting down')
+    return new Promise((resolve) => {
+      const done = () => {
+        output.off('drain', done).off('close', done).off('error', done)
+        this.#waiting.resize(output.writableLength)
+        resolve()
+      }
+      output.on('drain', done).on('close', done).on('error', done)
+    })
   }
-  hasEnded = true
-  for (const changed of [...followers]) changed('over')
-  if (!closed) {
-    // A script that sends all its messages at once ends the input before the server has started.
-    await conversation.opened
-    await within(Promise.all(answers), options.patience)
+
+  end(): void {
+    this.#waiting.end()
   }
-  disconnected?.()
-  running.abortAll()
-  conversation.close()
-  await Promise.all(answers)
-  outgoing.end()
-}
-
-/** The id of a request of which only the outline is known; undefined if it is none, or if its id is in its middle. */
-function requestedBy({ beginning, idAtEnd }: Outline): Id | undefined {
-  const head = headIn(beginning)
-  if (head?.method === undefined) return undefined
-  return readId(head.id === undefined ? (idAtEnd ?? '') : JSON.stringify(head.id))
-}
-
-/** The keys of the ids of all requests in a message. */
-function idsIn(message: Exclude<Message, { kind: 'invalid' }>): string[] {
-  if (message.kind === 'request') return [idKey(message.id)]
-  if (message.kind !== 'batch') return []
-  return message.elements.flatMap(({ start, end }) => {
-    const element = parseMessage(sourceOf(cut(message.source, start, end)))
-    return element.kind === 'request' ? [idKey(element.id)] : []
-  })
 }
