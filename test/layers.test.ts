@@ -61,7 +61,6 @@ const packages: Record<string, readonly string[]> = {
     'command/status-socket',
     'command/tail',
     'command/tail-connection',
-    'inspector/running-bridges',
     'inspector/hub/followed',
     'base/net/agent',
     'base/net/connections',
@@ -159,7 +158,6 @@ const packages: Record<string, readonly string[]> = {
   ],
   'node:path': [
     'config/server-names',
-    'inspector/running-bridges',
     'command',
     'services/discovery/discovery',
     'services/discovery/sources',
@@ -206,7 +204,7 @@ const packages: Record<string, readonly string[]> = {
     'main',
     'base/version',
     'app/user-socket',
-    'inspector/running-bridges',
+    'app/running-bridges',
     'app/list-files',
     'app/unix-socket',
     'command',
@@ -360,9 +358,15 @@ t.test('every place of the table "Where does a change go?" exists and has the co
   }
 })
 
-t.test('only commands know the inspector', async (t) => {
-  const users = own.filter((one) => floorOf(target(one)) === 'inspector').map(({ from }) => floorOf(from))
-  t.same([...new Set(users)].sort(), ['command', 'inspector'])
+/** Commands that record or show calls. Each is loaded when it is asked for. */
+const WITH_INSPECTOR = ['inspect', 'inspector', 'record', 'replay', 'tail', 'tail-events', 'tail-lines']
+
+t.test('only commands that record or show calls know the inspector', async (t) => {
+  const users = own.filter((one) => floorOf(target(one)) === 'inspector' && floorOf(one.from) !== 'inspector')
+  t.same(
+    [...new Set(users.map(({ from }) => from))].sort(),
+    WITH_INSPECTOR.map((name) => `command/${name}`),
+  )
 })
 
 t.test('a bridge loads what records and shows only if it has an inspector', async (t) => {

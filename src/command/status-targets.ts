@@ -1,10 +1,10 @@
 /** Finds the bridges that `mcp-bridge status` asks: those of an address, of a configuration, or of this user on this machine. */
 
+import { INSPECT } from '../app/inspector-path.js'
+import { bridgesIn } from '../app/running-bridges.js'
 import { parseUrl } from '../base/texts/parse-url.js'
 import { printable } from '../base/texts/printable.js'
 import { type Listen, parseListen, type Settings, secretOf } from '../config/settings.js'
-import { INSPECT } from '../inspector/address.js'
-import { bridgesIn } from '../inspector/running-bridges.js'
 import { openable } from './inspector-address.js'
 import type { InspectorTarget } from './tail-connection.js'
 import { UsageError } from './usage-error.js'

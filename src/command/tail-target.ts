@@ -1,11 +1,11 @@
 /** Finds the bridge for `mcp-bridge tail`: by address, or by the socket of a bridge on stdio. */
 
+import { INSPECT } from '../app/inspector-path.js'
+import { bridgesIn, type RunningBridge, readFromBridge } from '../app/running-bridges.js'
 import { homeFolder } from '../base/net/home-folder.js'
 import { stateFolder } from '../base/net/state-folder.js'
 import { parseUrl } from '../base/texts/parse-url.js'
 import { printable } from '../base/texts/printable.js'
-import { INSPECT } from '../inspector/address.js'
-import { bridgesIn, type RunningBridge, readFromBridge } from '../inspector/running-bridges.js'
 import type { Environment, InspectorTarget } from './tail-connection.js'
 import { UsageError } from './usage-error.js'
 

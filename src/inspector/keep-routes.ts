@@ -1,8 +1,8 @@
 /** The routes that change the memory of the inspector: they keep texts, pin calls, and clear. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { INSPECT } from '../app/inspector-path.js'
 import { Fault } from '../base/fault/fault.js'
 import { error as errorMessage } from '../base/rpc/message.js'
-import { INSPECT } from './address.js'
 import type { Ring } from './ring.js'
 import { MAX_PINNED_CALLS } from './rooms.js'
 import type { CallView } from './views.js'

@@ -4,9 +4,9 @@
  */
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { INSPECT } from '../app/inspector-path.js'
 import { Fault } from '../base/fault/fault.js'
 import type { InspectedBridge } from '../mcp/ports/inspected-bridge.js'
-import { INSPECT } from './address.js'
 import { check } from './check/checks.js'
 import { queryOf } from './keep-routes.js'
 

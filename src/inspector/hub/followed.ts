@@ -1,11 +1,11 @@
 /** Follows one running bridge: reads its events and the state of its servers, and forwards requests to it. */
 import type { IncomingMessage } from 'node:http'
 import { responseOf } from '../../app/in-memory-http.js'
+import { askBridge, type RunningBridge, readFromBridge } from '../../app/running-bridges.js'
 import { SseDecoder } from '../../base/rpc/sse.js'
 import type { HiddenItems, TargetRequest } from '../../mcp/ports/inspected-bridge.js'
 import { eventIn } from '../event.js'
 import type { KeptText } from '../recorder/events.js'
-import { askBridge, type RunningBridge, readFromBridge } from '../running-bridges.js'
 import type { ServerNow } from '../server-views.js'
 import type { CallView } from '../views.js'
 import type { Merged } from './merged.js'

@@ -1,9 +1,10 @@
 /** All bridges of this user on this machine as one: follows those that start, and keeps the calls of those that end. */
+
+import { bridgesIn, type RunningBridge } from '../../app/running-bridges.js'
 import { BoundedMap } from '../../base/limits/bounded.js'
 import type { HiddenItems, InspectedBridge, InspectedTarget, TargetRequest } from '../../mcp/ports/inspected-bridge.js'
 import type { KeptText } from '../recorder/events.js'
 import { callNumber } from '../recorder/events.js'
-import { bridgesIn, type RunningBridge } from '../running-bridges.js'
 import type { ServerNow } from '../server-views.js'
 import type { CallView } from '../views.js'
 import { FollowedBridge } from './followed.js'

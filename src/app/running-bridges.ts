@@ -5,9 +5,9 @@
 import { lstatSync, readdirSync, readFileSync, rmSync, type Stats } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
-import type { SocketKind } from '../app/user-socket.js'
 import { folderProblem } from '../base/net/private-file.js'
-import { INSPECT } from './address.js'
+import { INSPECT } from './inspector-path.js'
+import type { SocketKind } from './user-socket.js'
 
 /** A bridge that answers. */
 export interface RunningBridge {
