@@ -84,6 +84,7 @@ t.test('every page for users is two links from the README, and every other page 
 
 t.test('pages have the marks between which the benchmark writes its figures', async (t) => {
   for (const [path, name] of [
+    ['docs/comparison.md', 'comparison'],
     ['docs/performance.md', 'summary'],
     ['docs/development/performance.md', 'tables'],
     ['docs/development/performance.md', 'profile'],

@@ -1,9 +1,10 @@
 /** The tables of the document: those of one run, on one Node.js after the other. */
 import t from 'tap'
-import { tablesOf } from './document.js'
+import { publishedOf, tablesOf } from './document.js'
 import { judge } from './goals.js'
 import type { Cell } from './measure.js'
 import { parseOptions } from './options.js'
+import type { Published } from './published.js'
 import { goalRows, publishedTable } from './report.js'
 import type { Results } from './results.js'
 
@@ -70,7 +71,7 @@ t.test('other programs are compared as a whole, in what each of them can do', as
     return { candidate, kind: 'peer', figures: { p50: 0.25, rate: 4_000 }, ratios, memory: undefined, lives: [] }
   }
   const cells = [cellOf('no proxy', 1), cellOf('one', 3), cellOf('pipe', 2)]
-  const { rows, notes } = publishedTable({
+  const published: Published = {
     rows: ['one', 'pipe', undefined].map((candidate) => ({ what: 'a program', by: String(candidate), candidate })),
     blocks: [1, 8, 32].map((connections) => {
       const some = connections === 1 ? cells : cells.slice(0, 2)
@@ -78,12 +79,22 @@ t.test('other programs are compared as a whole, in what each of them can do', as
     }),
     fresh: [],
     sizes: [{ candidate: 'one', session: 1.5, ten: { processes: 11, mib: 300 } }],
-  })
+  }
+  const { rows, notes } = publishedTable(published)
   t.same(rows.slice(1), [
     ['a program: one', '3.0 (3.0–3.0)', '3.0 (3.0–3.0)', '3.0 (3.0–3.0)', '3.0', '3.00', '1.50', '11', '300', '–'],
     ['a program: pipe', '2.0 (2.0–2.0)', ...Array.from({ length: 8 }, () => '–')],
     ['a program: undefined', ...Array.from({ length: 9 }, () => '–')],
   ])
+  const busy = { ...ABOUT, load: 4, node: 'v24.1.0' }
+  for (const [about, said] of [
+    [busy, true],
+    [ABOUT, false],
+  ] as const) {
+    const pieces = publishedOf({ ...runOn('v24', 1), about, published })
+    t.equal(/The machine was busy/.test(pieces.join('\n')), said)
+    t.match(pieces.at(-1), /^\| a program: one \|/m)
+  }
   t.same(notes, [
     'Without a proxy: p50 0.250, 0.250, 0.250 ms, and 4000, 4000, 4000 calls a second.',
     'A wrong answer or none: pipe.',

@@ -43,13 +43,22 @@ export function writeDocument(results: readonly Results[]): void {
     write(REPLICAS, 'replicas', [howMeasured(replicated), ...replicaTables(replicated.replicas).map(asMarkdown)])
 }
 
+/** The load above which other work takes part in all latencies. */
+const BUSY = 1.5
+const BUSY_NOTE =
+  '**The machine was busy with other work**: latencies and starts are too high, and so are their multiples. Memory and processes are right.'
+
 /** Replaces what is published of the bridge beside other programs. */
 export function writePublished(results: readonly Results[]): void {
   write(COMPARISON, 'comparison', results.flatMap(publishedOf))
 }
 
-function publishedOf(one: Results): string[] {
-  return one.published ? [headingOf(one), howMeasured(one), asMarkdown(publishedTable(one.published))] : []
+/** What is published of a run. */
+export function publishedOf(one: Results): string[] {
+  const { about, published } = one
+  if (!published) return []
+  const busy = about.load > BUSY ? [BUSY_NOTE] : []
+  return [headingOf(one), howMeasured(one), ...busy, asMarkdown(publishedTable(published))]
 }
 
 /** The goals and the tables of a run: on one Node.js after the other. */

@@ -36,6 +36,7 @@ import { asText, type Table } from './tables.js'
 /** A run that takes so many times what was expected, and ten minutes, is given up. */
 const PATIENCE = 3
 const AT_LEAST = 600_000
+let impatient: NodeJS.Timeout | undefined
 
 try {
   await main(parseOptions(process.argv.slice(2)))
@@ -62,7 +63,11 @@ async function main(options: Options): Promise<void> {
   for (const node of nodes) {
     const version = runProxiesOn(node)
     const further = results.length > 0
-    results.push(publish ? await runPublished(options, version) : await run({ ...options, further }, version))
+    try {
+      results.push(publish ? await runPublished(options, version) : await run({ ...options, further }, version))
+    } finally {
+      clearTimeout(impatient)
+    }
     writeFileSync(json, `${JSON.stringify(results, null, 2)}\n`)
   }
   if (write) writeDocument(results)
@@ -83,9 +88,10 @@ async function runPublished(options: Options, node: string): Promise<Results> {
   return results
 }
 
+/** Gives up the run on this Node.js after a while. */
 function beImpatient(seconds: number): void {
   const patience = Math.max(AT_LEAST, seconds * PATIENCE * 1000)
-  setTimeout(() => giveUp(`not done after ${Math.round(patience / 60_000)} minutes`), patience).unref()
+  impatient = setTimeout(() => giveUp(`not done after ${Math.round(patience / 60_000)} minutes`), patience)
 }
 
 /** Measures what is selected, and prints each table when it is complete. */
