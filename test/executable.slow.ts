@@ -70,6 +70,17 @@ t.test('serves a program over HTTP, and another server over HTTP', async (t) => 
   }
 })
 
+t.test('starts itself again as workers', async (t) => {
+  const { server } = legacyStdio(t)
+  const words = ['--workers', '2', '--listen', 'http://127.0.0.1:0/mcp', '--log-format', 'json']
+  const bridge = start(t, [...words, '--', server.command, ...server.args])
+  const [url] = await says(bridge, /http:\/\/127\.0\.0\.1:\d+\/mcp/)
+  await says(bridge, /"worker":2,"event":"server_ready"/)
+  for (let i = 0; i < 4; i++) t.match(await call(url, 'tools/list'), { status: 200 })
+  bridge.child.kill()
+  t.equal(await bridge.ended, 0, bridge.stderr())
+})
+
 t.test('is a server on stdio in front of one, for a client that starts programs', async (t) => {
   const { server } = legacyStdio(t)
   const { child, stdout } = start(t, ['--listen', 'stdio', '--', server.command, ...server.args])
