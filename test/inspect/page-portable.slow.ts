@@ -53,7 +53,7 @@ t.test(
     t.notMatch(await textOf('plain'), /For models/, 'whose own clients see its tools as they are')
     t.same(await problems(browser), [], 'axe-core finds nothing')
     // docs/schemas.webp is a copy of this picture.
-    await browser.emulate({ width: 760, height: 600 })
+    await browser.emulate({ width: 760, height: 700 })
     await browser.evaluate(`${card('notes')}.scrollIntoView(); 0`)
     await browser.screenshot(join(pictures, 'schemas.webp'))
     withoutMistakes()
