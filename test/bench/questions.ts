@@ -41,7 +41,7 @@ export function inSession({ headers }: Wire, question: Question): Wire {
 }
 
 /** A request with this id as its progress token too, if progress is asked for. */
-function bodyFor(era: Era, { method, params, progress }: Question): string {
+export function bodyFor(era: Era, { method, params, progress }: Question): string {
   const token = progress === undefined ? {} : { progressToken: ID }
   if (era === 'modern') return bodyOf(method, { ...params, _meta: envelope(token) })
   return bodyOf(method, progress === undefined ? params : { ...params, _meta: token })
