@@ -1,9 +1,9 @@
 /** The HTTP side of a mount: its endpoints, and the sessions of its legacy clients. */
 
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
-import { forwardedHeadersIn } from '../clients/http/carried-headers.js'
 import { endpoint } from '../clients/http/endpoint.js'
 import { extraPaths } from '../clients/http/extra-paths.js'
+import { forwardedHeadersIn } from '../clients/http/forwarded-headers.js'
 import { ForwardedStreams } from '../clients/http/forwarded-streams.js'
 import { HandedSessions } from '../clients/http/handed-sessions.js'
 import type { HttpSession } from '../clients/http/session.js'

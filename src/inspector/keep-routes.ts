@@ -3,8 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { INSPECT } from '../app/inspector-path.js'
 import { Fault } from '../base/fault/fault.js'
 import { error as errorMessage } from '../base/rpc/message.js'
+import { MAX_PINNED_CALLS } from './retained-events.js'
 import type { Ring } from './ring.js'
-import { MAX_PINNED_CALLS } from './rooms.js'
 import type { CallView } from './views.js'
 
 /** Which texts are kept, and the switch for it. */

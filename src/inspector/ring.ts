@@ -5,9 +5,10 @@ import { PerSecond } from '../base/time/per-second.js'
 import { isFailure } from '../mcp/ports/outcome.js'
 import { BYTES, RING, type RingBounds } from './bounds.js'
 import { CallKinds } from './call-kinds.js'
-import { CallRetention } from './fates.js'
+import { CallRetention } from './call-retention.js'
+import { EventSlots } from './event-slots.js'
+import { Eviction } from './eviction.js'
 import { StoredCopies, weightOf } from './kept.js'
-import { Eviction } from './leaving.js'
 import { MESSAGE_BYTES, MessageKinds } from './message-kinds.js'
 import { OpenSessions, type SessionCounts } from './open-sessions.js'
 import {
@@ -19,10 +20,9 @@ import {
   type TraceEvent,
 } from './recorder/events.js'
 import type { MessageTrace } from './recorder/message.js'
-import { type KeptEvent, RetainedEvents, type RetentionClass } from './rooms.js'
+import { type KeptEvent, RetainedEvents, type RetentionClass } from './retained-events.js'
 import { SecretArguments } from './secret-arguments.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
-import { EventSlots } from './slots.js'
 import { type Payloads, StoredTexts } from './stored-texts.js'
 
 /** Most refusals, and most lines of stderr, recorded per second. */

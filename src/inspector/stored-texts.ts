@@ -1,9 +1,9 @@
 /** Stores the texts of messages: which ones, where, and when they are visible. */
 
 import type { Wire } from '../base/rpc/source.js'
+import { type EventSlots, HIDDEN, LASTING, PASSING } from './event-slots.js'
 import type { KeptText } from './recorder/events.js'
 import type { MessageTrace } from './recorder/message.js'
-import { type EventSlots, HIDDEN, LASTING, PASSING } from './slots.js'
 import { Texts } from './texts.js'
 
 /** Which payloads are stored: none, those of failed calls, or all. */

@@ -1,7 +1,7 @@
 /** What a client makes up costs little: it is bounded before it is parsed, split or looked up, whoever asks for what. */
 import t from 'tap'
-import { TextSealer } from '../../src/base/crypto/carrier.js'
 import { Sealer } from '../../src/base/crypto/seal.js'
+import { TextSealer } from '../../src/base/crypto/text-sealer.js'
 import type { Request } from '../../src/base/rpc/message.js'
 import { readMessage } from '../../src/mcp/protocol/classify.js'
 import { checkHeaders } from '../../src/mcp/protocol/headers.js'

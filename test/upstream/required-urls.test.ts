@@ -1,8 +1,8 @@
 /** A server that still requires a URL after the client has accepted it: when the bridge repeats the call, and whom it asks. */
 import t from 'tap'
 import { parseObject } from '../../src/base/rpc/splice.js'
+import { CompletedElicitations } from '../../src/servers/legacy/completed-elicitations.js'
 import { type RequiredUrl, UrlElicitation } from '../../src/servers/legacy/required-urls.js'
-import { CompletedElicitations } from '../../src/servers/legacy/visits.js'
 import { stopClock } from '../support/clock.js'
 
 const visitsOf = () => new CompletedElicitations(() => true)

@@ -1,8 +1,8 @@
 /** Makes and reads the cursors of a group's lists: the servers that have more, and their own cursors. */
 
-import { TextSealer } from '../../base/crypto/carrier.js'
 import { digest } from '../../base/crypto/digest.js'
 import type { SealKey } from '../../base/crypto/seal.js'
+import { TextSealer } from '../../base/crypto/text-sealer.js'
 import { Fault } from '../../base/fault/fault.js'
 import type { Json } from '../../base/rpc/splice.js'
 import type { ListStart } from './asking.js'

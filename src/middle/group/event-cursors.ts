@@ -3,8 +3,8 @@
  * events from the server itself, with its own cursors, so a subscription of an address takes these, too.
  */
 
-import { TextSealer } from '../../base/crypto/carrier.js'
 import type { SealKey } from '../../base/crypto/seal.js'
+import { TextSealer } from '../../base/crypto/text-sealer.js'
 import { Fault } from '../../base/fault/fault.js'
 import { edit, type Json, type Payload, raw } from '../../base/rpc/splice.js'
 import type { Call } from '../../mcp/protocol/call.js'

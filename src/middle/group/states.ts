@@ -3,9 +3,9 @@
  * one server never reaches another server or another person's call.
  */
 
-import { TextSealer } from '../../base/crypto/carrier.js'
 import { digest } from '../../base/crypto/digest.js'
 import type { SealKey } from '../../base/crypto/seal.js'
+import { TextSealer } from '../../base/crypto/text-sealer.js'
 import { Fault } from '../../base/fault/fault.js'
 import { canonical } from '../../base/rpc/canonical.js'
 import { edit, type Json, type Payload, write } from '../../base/rpc/splice.js'

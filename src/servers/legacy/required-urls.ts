@@ -10,8 +10,8 @@ import type { Signal } from '../../base/time/hang-up.js'
 import type { Call, Final } from '../../mcp/protocol/call.js'
 import { isShowable, uncovered, wellFormed } from '../../mcp/protocol/input.js'
 import { methodTraits } from '../../mcp/protocol/methods.js'
+import type { CompletedElicitations } from './completed-elicitations.js'
 import type { LegacySession } from './session.js'
-import type { CompletedElicitations } from './visits.js'
 
 /** A URL that the user has to open. */
 export interface RequiredUrl {

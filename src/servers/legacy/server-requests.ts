@@ -15,9 +15,9 @@ import { RELATED_TASK } from '../../mcp/protocol/meta.js'
 import { methodTraits } from '../../mcp/protocol/methods.js'
 import type { Exchange, ServerQuestion } from '../exchange.js'
 import type { Peer } from '../peer.js'
-import type { QuestionHistory } from './askers.js'
 import { BesideCalls } from './beside-calls.js'
 import { HeldQuestions } from './held-questions.js'
+import type { QuestionHistory } from './question-history.js'
 
 export interface ServerRequestsOptions {
   /** Capabilities declared to the server. */

@@ -23,10 +23,10 @@ import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { AskedClients } from './asked-clients.js'
-import { QuestionHistory } from './askers.js'
 import { keepAlive } from './keep-alive.js'
 import { SessionPool } from './pool.js'
 import type { PoolKey } from './pool-entry.js'
+import { QuestionHistory } from './question-history.js'
 import { LegacySession, type SessionIdentity } from './session.js'
 
 /** The HTTP status of a server that has removed its HTTP+SSE endpoint. */

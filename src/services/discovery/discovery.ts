@@ -22,13 +22,14 @@ import {
 import type { Server } from '../../servers/server.js'
 import type { Accounts } from '../oauth/client/accounts.js'
 import type { SignInParts } from '../oauth/parts.js'
+import { type Attestation, forgetManifest } from './attestation.js'
 import { type Candidate, Findings } from './candidate.js'
 import { Cycles, type CyclesOptions, type FailedCycle } from './cycle.js'
 import { documents } from './documents.js'
 import { failure } from './failure.js'
 import type { DiscoveryHost } from './host.js'
+import { accountsOf, claimedEra, introspect, pinFailure } from './introspect.js'
 import { readManifest } from './manifest.js'
-import { accountsOf, claimedEra, introspect, pinFailure } from './meeting.js'
 import { meaningOf } from './sources/address.js'
 import { findInFiles, finding } from './sources/files.js'
 import { findInRegistry } from './sources/registry.js'
@@ -44,7 +45,6 @@ import {
 import { judge } from './trust/judge.js'
 import { assertPinned, type CertificateSummary, lookAt, PinError, pinnedConnector } from './trust/pin.js'
 import { defaultStorePath, TrustStore } from './trust/store.js'
-import { type Attestation, forgetManifest } from './vouched.js'
 
 /** Options of discovery. */
 export interface DiscoveryOptions {

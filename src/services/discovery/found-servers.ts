@@ -7,6 +7,7 @@ import type { Json } from '../../base/rpc/splice.js'
 import { canonical } from '../../config/endpoint.js'
 import { type ServerSettings, type Settings, withServers } from '../../config/settings.js'
 import type { ToolList, TrustStatus } from '../../mcp/ports/trust-status.js'
+import type { Attestation } from './attestation.js'
 import { CANDIDATES, type Candidate } from './candidate.js'
 import type { FailedCycle } from './cycle.js'
 import { Discovery, type DiscoveryOptions } from './discovery.js'
@@ -15,7 +16,6 @@ import type { Facts, TrustVerdict } from './trust/judge.js'
 import type { MountTrust } from './trust/mount-trust.js'
 import { withFlags } from './trust/remedy.js'
 import { trustStatusOf } from './trust/trust-status.js'
-import type { Attestation } from './vouched.js'
 
 /** Options of discovery in a running bridge. */
 export interface FoundOptions extends Omit<DiscoveryOptions, 'onFailed' | 'signal'> {

@@ -10,13 +10,13 @@ import { canonical } from '../../config/endpoint.js'
 import type { ToolList } from '../../mcp/ports/trust-status.js'
 import type { SignInExplanation } from '../../mcp/protocol/account.js'
 import { LEGACY, MODERN } from '../../mcp/protocol/eras.js'
+import { type Attestation, attestationOf, forgetManifest, type ManifestParts } from './attestation.js'
 import { type Candidate, type CardClaim, type Findings, merge, type PlaceFailure } from './candidate.js'
 import { failure, type Reason } from './failure.js'
 import type { ManifestServer } from './manifest.js'
 import type { Progress, Step } from './progress.js'
 import { cardOf } from './sources/server-card.js'
 import { cardDifference, difference, type Facts, type StatedHandshake, type TrustVerdict } from './trust/judge.js'
-import { type Attestation, attestationOf, forgetManifest, type ManifestParts } from './vouched.js'
 
 /** What was learned by connecting to a server. */
 export interface IntrospectedServer {

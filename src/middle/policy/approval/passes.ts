@@ -3,9 +3,9 @@
  * was approved and has not run, and tools that a person has allowed for a while. What is forgotten is asked again.
  */
 
-import { TextSealer } from '../../../base/crypto/carrier.js'
 import { digest } from '../../../base/crypto/digest.js'
 import { randomId, type SealKey } from '../../../base/crypto/seal.js'
+import { TextSealer } from '../../../base/crypto/text-sealer.js'
 import { Fault } from '../../../base/fault/fault.js'
 import { canonical } from '../../../base/rpc/canonical.js'
 import { JsonError } from '../../../base/rpc/scan.js'

@@ -5,7 +5,7 @@
 
 import { isFailure } from '../mcp/ports/outcome.js'
 import type { TraceEvent } from './recorder/events.js'
-import type { CallRetentionClass } from './rooms.js'
+import type { CallRetentionClass } from './retained-events.js'
 
 type CallTrace = Extract<TraceEvent, { kind: 'call' }>
 

@@ -1,7 +1,7 @@
 /** Whose calls may still be running in a server that several callers share. */
 import t, { type Test } from 'tap'
 import { ANONYMOUS } from '../../src/mcp/protocol/call.js'
-import { ActiveCallers, GRACE } from '../../src/servers/possible-callers.js'
+import { ActiveCallers, GRACE } from '../../src/servers/active-callers.js'
 
 /** A clock that the test advances. */
 function clockOf(t: Test): { pass(milliseconds: number): void } {

@@ -1,8 +1,8 @@
 /** Sealed cursors and states that clients keep for a group. */
 import fc from 'fast-check'
 import t from 'tap'
-import { TextSealer } from '../../src/base/crypto/carrier.js'
 import { newKey } from '../../src/base/crypto/seal.js'
+import { TextSealer } from '../../src/base/crypto/text-sealer.js'
 
 const carrier = new TextSealer([newKey()], 'test')
 

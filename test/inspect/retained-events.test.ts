@@ -1,7 +1,7 @@
 /** What stays in the memory of the inspector when thousands of quiet calls follow. */
 import t from 'tap'
+import { MAX_PINNED_CALLS } from '../../src/inspector/retained-events.js'
 import type { Ring } from '../../src/inspector/ring.js'
-import { MAX_PINNED_CALLS } from '../../src/inspector/rooms.js'
 import { Views } from '../../src/inspector/views.js'
 import { eventsIn, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 

@@ -1,9 +1,9 @@
 /** Chooses the retention class of an event that is evicted from the ring. */
-import type { CallRetention } from './fates.js'
+import type { CallRetention } from './call-retention.js'
+import { type EventSlots, MESSAGE, OTHER } from './event-slots.js'
 import type { Other } from './kept.js'
-import type { RetentionClass } from './rooms.js'
+import type { RetentionClass } from './retained-events.js'
 import { OPENING } from './server-views.js'
-import { type EventSlots, MESSAGE, OTHER } from './slots.js'
 
 /** The classes of events that are neither messages nor the start or end of a call. */
 const CLASSES: Readonly<Record<Other['kind'], RetentionClass>> = {
