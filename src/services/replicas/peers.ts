@@ -3,15 +3,16 @@
  * replica is lost. An answer is passed on as it arrives. It breaks off if the other replica is lost.
  */
 import { Readable } from 'node:stream'
-import { type Dispatcher, Pool } from 'undici'
+import { Pool } from 'undici'
 import type { Sealer } from '../../base/crypto/seal.js'
 import { Fault, type FaultName } from '../../base/fault/fault.js'
 import type { Signal } from '../../base/time/hang-up.js'
 import { within } from '../../base/time/time.js'
 import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica } from '../../mcp/ports/replicas.js'
 import { connectingOptions } from './encryption.js'
+import { type Exchanged, exchange, type PeerAnswer } from './exchange.js'
 import { REFUSED, SOCKET } from './internal.js'
-import { answerTo, carriedHeaders, digestOf, isOfConnection, isProofRefusal, PROOF, prove } from './proof.js'
+import { answerTo, carriedHeaders, digestOf, isProofRefusal, PROOF, prove } from './proof.js'
 import type { SealedStore } from './store.js'
 
 /** Why a request is not answered: the other replica is gone or silent, or it refuses the request. */
@@ -41,8 +42,6 @@ const SURE = 1_000
 const KEEP_ALIVE = 30_000
 /** Most requests that are forwarded at the same time. */
 const MAX_FORWARDED = 20_000
-/** Bytes of an answer that is read whole: cheaper than a stream. */
-const SMALL = 64 * 1024
 
 /** Codes of errors of this machine: it cannot open another connection. */
 const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS'])
@@ -174,7 +173,7 @@ class Peer {
     const { method, path, body } = request
     const headers = carriedHeaders(request.headers, 'content-length')
     const proof = prove(this.#options.sealer(), this.#id, { method, path, headers, body: digestOf(body) })
-    let answer: Omit<ForwardedAnswer, 'lost'>
+    let answer: PeerAnswer
     try {
       answer = await this.#send({ method, path, headers: [...headers, PROOF, proof], body: body ?? null }, signal)
     } catch (error) {
@@ -191,27 +190,16 @@ class Peer {
     throw faultOf(this.#refusal(String(why)), what, false)
   }
 
-  async #send(
-    request: { method: string; path: string; headers: string[]; body: Uint8Array | null },
-    signal: Signal,
-  ): Promise<Omit<ForwardedAnswer, 'lost'>> {
+  async #send(request: Exchanged, signal: Signal): Promise<PeerAnswer> {
     this.#begin()
     let isStream = false
     try {
-      const answer = await this.#pool.request({
-        ...(request as Dispatcher.RequestOptions),
-        signal: signal as AbortSignal,
-      })
-      const { statusCode: status, body } = answer
-      const headers = Object.fromEntries(
-        Object.entries(answer.headers).filter(([name, value]) => value !== undefined && !isOfConnection(name)),
-      ) as ForwardedAnswer['headers']
-      if (Number(headers['content-length'] ?? Number.NaN) <= SMALL)
-        return { status, headers, body: Buffer.from(await body.arrayBuffer()) }
-      isStream = true
-      // Without a listener, an error after the last read would end the process.
-      body.on('error', () => {}).once('close', () => this.#end())
-      return { status, headers, body }
+      const answer = await exchange(this.#pool, request, signal)
+      if (answer.body instanceof Readable) {
+        isStream = true
+        answer.body.once('close', () => this.#end())
+      }
+      return answer
     } finally {
       if (!isStream) this.#end()
     }
