@@ -31,13 +31,15 @@ export interface Configured {
   path?: string
   /** Headers of all requests of the clients. */
   headers?: Record<string, string>
+  /** Names of scenarios that do not happen, because the options are there to change them. */
+  without?: readonly string[]
 }
 
 /** All scenarios of a pair, through one bridge. Gives how they ended, and what has passed. */
 export async function runPair(
   t: Test,
   pair: Cell['pair'],
-  { settings = {}, entry = {}, context = {}, path, headers = {} }: Configured = {},
+  { settings = {}, entry = {}, context = {}, path, headers = {}, without = [] }: Configured = {},
 ): Promise<{ outcomes: Outcome[]; recorded: Recorded }> {
   const server = await pair.server.start(t)
   // What a client leaves is given to the next one; in the last scenario nobody follows.
@@ -50,7 +52,8 @@ export async function runPair(
   const url = path === undefined ? started.url : new URL(path, started.url).href
   const between: Between = { pair, server, bridge: { ...started, url, headers }, toClients: {} }
   const outcomes: Outcome[] = []
-  for (const scenario of SCENARIOS) outcomes.push(await outcomeOf(t, scenario, between))
+  for (const scenario of SCENARIOS.filter(({ name }) => !without.includes(name)))
+    outcomes.push(await outcomeOf(t, scenario, between))
   await between.bridge.bridge.close()
   await until(() => server.open() === 0, 'nothing is left at the server')
   t.same(server.complaints(), [], 'what reached the server was of its era to the end')
