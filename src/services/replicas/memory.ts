@@ -44,7 +44,8 @@ export class CommonMemory {
   }
 
   increment(key: string, milliseconds: number): Count {
-    const now = performance.now()
+    // Whole numbers: what is left of a time is never more than the time.
+    const now = Math.trunc(performance.now())
     const known = this.#counts.get(key)
     const count = known && known.until > now ? known : { current: 0, until: now + milliseconds }
     count.current++
