@@ -95,11 +95,13 @@ interface Life {
 
 /** Milliseconds that the load generator may take beyond a window. */
 const HANG = 20_000
-/**
- * Milliseconds that a candidate is warmed up before it is the next one's turn. A process that is idle for 8 seconds collects
- * its garbage, and V8 then drops compiled code that knew the shapes of what was collected: it would be measured cold.
- */
+/** Milliseconds that a candidate is warmed up before it is the next one's turn. */
 const SLICE = 500
+/**
+ * V8 collects the garbage of a process that has been idle for seconds, and drops compiled code that knew the shapes of what was
+ * collected. Candidates are idle while others have their turn, so they would be measured cold, and some more than others.
+ */
+const WARM = ['--no-memory-reducer']
 const FIGURES = ['rate', 'p50', 'p90', 'p99', 'cpu', 'busy'] as const
 
 /** Starts the load generator and the servers of these candidates. Ends them, and all else that was put to them, in the end. */
@@ -160,7 +162,7 @@ export function measure(
         }
         const left = among.filter(({ name }) => !failed.some(({ candidate }) => candidate === name))
         await each(rotated(left, life).map(toCandidate), async ({ candidate }) => {
-          const running = await launch(candidate, ports.get(candidate.server) as number, surroundings)
+          const running = await launch(candidate, ports.get(candidate.server) as number, surroundings, WARM)
           for (const child of [running.process, running.reader]) if (child) started.unshift(child)
           const sessions = scenario.sessions ? Math.max(...connections) : 1
           all.push({ ...running, job: await jobOfMany(running, scenario.question, sessions), windows: [] })
