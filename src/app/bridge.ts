@@ -261,7 +261,7 @@ export class Bridge {
     this.#answerable = false
   }
 
-  /** Connects to the servers before the first call. LinkCalls `report` with the result of each server. */
+  /** Connects to the servers before the first call. Calls `report` with the result of each server. */
   warmUp(report: WarmedUp): Promise<void> {
     return this.#warmUp([...this.mounts.values()], report)
   }

@@ -39,11 +39,11 @@ export interface Program {
   errors: Circumstances & { readable: boolean }
   /** Replaces what a signal does. Until then it ends the programs that were started, and the process. */
   onSignal(handle: (signal: EndSignal) => void): void
-  /** LinkCalls back when the process is asked to read its configuration again (SIGHUP, while its terminal is open). Until then it ignores that. */
+  /** Calls back when the process is asked to read its configuration again (SIGHUP, while its terminal is open). Until then it ignores that. */
   onReload(handle: () => void): void
-  /** LinkCalls back after an uncaught error. The error has been written, and the exit code set. */
+  /** Calls back after an uncaught error. The error has been written, and the exit code set. */
   onCrash(handle: (error: Error) => void): void
-  /** LinkCalls back with the number of log lines that were dropped, as soon as lines can be written again. */
+  /** Calls back with the number of log lines that were dropped, as soon as lines can be written again. */
   onDroppedLines(handle: (lines: number) => void): void
   /** The channel to the process that has started this one as a worker; undefined in others. */
   primary: ProcessChannel | undefined

@@ -1,4 +1,4 @@
-/** LinkCalls between a process and one that it has started as a worker, over the channel between them (IPC of Node.js). */
+/** Calls between a process and one that it has started as a worker, over the channel between them (IPC of Node.js). */
 
 /** The channel, which a process has to another one. */
 export interface ProcessChannel {
@@ -36,7 +36,7 @@ export class ProcessLink {
     channel.on('disconnect', () => this.#end())
   }
 
-  /** LinkCalls the other process. Rejects with its error, or if it is gone. */
+  /** Calls the other process. Rejects with its error, or if it is gone. */
   call<T>(call: string, argument?: unknown): Promise<T> {
     const id = this.#next++
     return new Promise<T>((resolve, reject) => {
