@@ -4,11 +4,9 @@
  */
 
 import type { StoredCopies } from './kept.js'
-import type { CallBody, Side, TraceEvent } from './recorder/events.js'
+import type { CallBody, CallTrace, Side } from './recorder/events.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
 import { slotHash } from './slot-hash.js'
-
-type CallTrace = Extract<TraceEvent, { kind: 'call' }>
 
 /** Parts that many calls share, copied out of the received data. */
 export interface CallKind extends Omit<CallBody, 'kind' | 'why' | 'ms' | 'upstreamMs' | 'trace'> {

@@ -4,10 +4,8 @@
  */
 
 import { isFailure } from '../mcp/ports/outcome.js'
-import type { TraceEvent } from './recorder/events.js'
+import type { CallTrace } from './recorder/events.js'
 import type { CallRetentionClass } from './retained-events.js'
-
-type CallTrace = Extract<TraceEvent, { kind: 'call' }>
 
 /** The classes of calls; without one, events are dropped. The table has indices of this list. */
 const RETENTIONS: readonly RetentionOfCall[] = [undefined, 'running', 'failed', 'asked', 'pinned']

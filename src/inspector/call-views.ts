@@ -3,7 +3,7 @@
 import { BoundedMap } from '../base/limits/bounded.js'
 import type { Cancelled, Outcome } from '../mcp/ports/outcome.js'
 import { openQuestions } from './questions.js'
-import type { CallBody, RecordedEvent, Side } from './recorder/events.js'
+import { type CallBody, isMessage, type RecordedEvent, type RecordedOf, type Side } from './recorder/events.js'
 
 /**
  * Most stored calls, most calls that continue them, and most events in total. The oldest calls are dropped, with their
@@ -21,8 +21,6 @@ export interface CallBounds {
 const MAX_EVENTS = 500
 /** Of a call with more events, this many of the first ones stay. */
 const FIRST = 400
-
-type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
 
 /** One call, together with the calls that continue it. */
 export interface CallView {
@@ -94,7 +92,7 @@ export class CallViews {
   }
 
   /** A call has started or ended. `isNew`: its first event. */
-  called(seen: Of<'call'> & { call: string }): { call: CallView; isNew: boolean } {
+  called(seen: RecordedOf<'call'> & { call: string }): { call: CallView; isNew: boolean } {
     const { call: id, continues } = seen
     const first = continues === undefined ? undefined : this.get(continues)
     if (first && !this.byId.has(id)) this.#continue(first, id)
@@ -109,7 +107,7 @@ export class CallViews {
   }
 
   /** A message or a question of a call. */
-  within(seen: Of<'message' | 'question'> & { call: string }): CallView {
+  within(seen: RecordedOf<'message' | 'question'> & { call: string }): CallView {
     const known = this.get(seen.call)
     const call = known ?? this.#begin(seen.call, seen.at, true)
     if (!known) {
@@ -125,7 +123,7 @@ export class CallViews {
   }
 
   /** The client has left the stream that carries the answer to this request, or has reconnected. */
-  stream(seen: Of<'stream'>, session: string, id: string | number): void {
+  stream(seen: RecordedOf<'stream'>, session: string, id: string | number): void {
     const call = this.#answeredIn(seen.server, session, id)
     if (!call) return
     if (call.status !== 'cancelled') call.away = seen.what === 'left'
@@ -162,7 +160,9 @@ export class CallViews {
   #keep(call: CallView, seen: RecordedEvent): void {
     call.events.push(seen)
     if (call.events.length > MAX_EVENTS) {
-      const notification = call.events.findIndex((one, i) => i >= FIRST && isNotification(one))
+      const notification = call.events.findIndex(
+        (one, i) => i >= FIRST && isMessage(one) && one.form === 'notification',
+      )
       call.events.splice(Math.max(notification, FIRST), 1)
       call.more++
     } else this.#events++
@@ -189,8 +189,7 @@ export class CallViews {
 
   /** The newest call of a session with a server whose request has this id. */
   #answeredIn(server = '', session: string, id: string | number): CallView | undefined {
-    const isRequest = (seen: RecordedEvent) =>
-      seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request' && seen.dir === 'in' && seen.id === id
+    const isRequest = (seen: RecordedEvent) => isMessage(seen, 'client', 'in', 'request') && seen.id === id
     const isIn = (call: CallView) => call.session === session && call.server === server
     return [...this.byId.values()].findLast((call) => isIn(call) && call.events.some(isRequest))
   }
@@ -199,10 +198,6 @@ export class CallViews {
 /** Whether nobody is likely to look for a call later. */
 function isQuiet({ status, rounds }: CallView): boolean {
   return status === 'ok' && rounds === 0
-}
-
-function isNotification(seen: RecordedEvent): boolean {
-  return seen.kind === 'message' && seen.form === 'notification'
 }
 
 function askIn(call: CallView, seen: RecordedEvent): void {

@@ -8,7 +8,7 @@ import { legacyRevision, NEWEST_MODERN, traits } from '../mcp/protocol/eras.js'
 import { encodeValue } from '../mcp/protocol/headers.js'
 import { methodTraits } from '../mcp/protocol/methods.js'
 import { recordIn } from './record.js'
-import type { MessageRow } from './rows.js'
+import { isMessage } from './recorder/events.js'
 import type { JsonRecord } from './try/types.js'
 import type { CallView } from './views.js'
 
@@ -79,10 +79,7 @@ function variablesOf({ secret }: RepeatableRequest, sign: string): string[] {
 }
 
 function repeatableOf(call: RepeatedCall): RepeatableRequest | undefined {
-  const request = call.events.find(
-    (seen): seen is MessageRow =>
-      seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'in' && seen.form === 'request',
-  )
+  const request = call.events.find((seen) => isMessage(seen, 'client', 'in', 'request'))
   const payload = request?.payload
   if (call.client?.transport !== 'http' || !payload || payload.cut > 0 || payload.hidden > 0) return undefined
   const message = recordIn(payload.text)

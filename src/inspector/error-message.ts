@@ -1,6 +1,6 @@
 /** The error message that the client of a failed call received. */
 import type { CallView } from './call-views.js'
-import type { MessageRow } from './rows.js'
+import { isMessage } from './recorder/events.js'
 import { textAt } from './values.js'
 
 /** Path of the message in the answer, by the outcome of the call. */
@@ -13,8 +13,6 @@ const PLACES: Readonly<Partial<Record<CallView['status'], string>>> = {
 /** The message of the error or of the failed tool, if the text of the answer is stored. */
 export function errorMessage({ status, events }: Pick<CallView, 'status' | 'events'>): string | undefined {
   const at = PLACES[status]
-  const answer = events.findLast(
-    (seen): seen is MessageRow => seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'out',
-  )
+  const answer = events.findLast((seen) => isMessage(seen, 'client', 'out'))
   return at === undefined || !answer?.payload ? undefined : textAt(answer.payload.text, at)
 }

@@ -7,7 +7,7 @@ import type { CallKind } from './call-kinds.js'
 import { callKindJson, durationJson, membersJson, messageKindJson, timeJson } from './json.js'
 import type { Other } from './kept.js'
 import type { MessageKind } from './message-kinds.js'
-import { type CallBody, callId, type RecordedEvent, type TraceEvent } from './recorder/events.js'
+import { type CallBody, type CallTrace, callId, type RecordedEvent } from './recorder/events.js'
 import type { MessageTrace } from './recorder/message.js'
 import { short } from './short.js'
 
@@ -116,7 +116,7 @@ export class EventSlots {
   }
 
   /** Adds the start or the end of a call, of this many bytes. */
-  addCall(at: number, weight: number, event: Extract<TraceEvent, { kind: 'call' }>, kind: CallKind): void {
+  addCall(at: number, weight: number, event: CallTrace, kind: CallKind): void {
     const { continues, why, trace } = event
     const begins = event.what === 'begun'
     const slot = this.#take(at, begins ? BEGUN : ENDED, weight, event.call)
@@ -244,7 +244,7 @@ export class EventSlots {
   }
 }
 
-function rareOf({ continues, why, trace }: Extract<TraceEvent, { kind: 'call' }>): Rare {
+function rareOf({ continues, why, trace }: CallTrace): Rare {
   return {
     continues: continues === undefined ? undefined : callId(continues),
     why: why === undefined ? undefined : short(withoutCredentials(why)),

@@ -19,7 +19,6 @@ const rule: Check = (value) => typeof value === 'string' && /^[\w-]{1,100}$/.tes
 const message: Check = (value) => typeof value === 'string' && value.length <= MAX_EVENT_TEXT
 const number: Check = (value) => typeof value === 'number' && Number.isFinite(value)
 const count: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0
-const _isTrue: Check = (value) => typeof value === 'boolean'
 const textOrNumber: Check = (value) => text(value) || number(value)
 const oneOf =
   (...values: unknown[]): Check =>

@@ -2,6 +2,7 @@
 import type { CallRetention } from './call-retention.js'
 import { type EventSlots, MESSAGE, OTHER } from './event-slots.js'
 import type { Other } from './kept.js'
+import { isAnswer } from './recorder/events.js'
 import type { RetentionClass } from './retained-events.js'
 import { OPENING } from './server-views.js'
 
@@ -45,10 +46,11 @@ export class Eviction {
 
   /** Whether a message opens a server, or answers one that does. */
   #isOpening(number: number): boolean {
-    const { hop, dir, form, method, server } = this.#events.messageKindOf(number)
+    const kind = this.#events.messageKindOf(number)
+    const { hop, dir, form, method, server } = kind
     if (hop !== 'server') return false
     const key = JSON.stringify([server, this.#events.messageIdOf(number)])
-    if (dir === 'in') return (form === 'result' || form === 'error') && this.#openings.delete(key)
+    if (dir === 'in') return isAnswer(kind) && this.#openings.delete(key)
     if (!OPENING.includes(method)) return false
     if (this.#openings.size >= MAX_OPENINGS) this.#openings.clear()
     if (form === 'request') this.#openings.add(key)

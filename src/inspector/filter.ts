@@ -5,6 +5,7 @@
 import { CALL_TOOL } from '../mcp/protocol/methods.js'
 import { hintOnText, hintOnValues } from './filter-hints.js'
 import { elapsed } from './phases.js'
+import { isMessage } from './recorder/events.js'
 import type { CallView } from './views.js'
 
 /** A parsed filter. */
@@ -103,7 +104,7 @@ export function readFilter(text: string, inTexts: InTexts = inOwnTexts): CallFil
 
 /** Whether one of the events of a call, which may have texts, contains these characters. */
 export function inOwnTexts({ events }: CallView, part: string): boolean {
-  return events.some((seen) => seen.kind === 'message' && seen.payload?.text.toLowerCase().includes(part) === true)
+  return events.some((seen) => isMessage(seen) && seen.payload?.text.toLowerCase().includes(part) === true)
 }
 
 interface Parsing {
@@ -175,15 +176,8 @@ function textsOf(call: CallView) {
 
 /** The ids of the client's requests: a call with a question has several. */
 function requestIds({ events }: CallView): string[] {
-  return events.flatMap((seen) =>
-    seen.kind === 'message' &&
-    seen.hop === 'client' &&
-    seen.form === 'request' &&
-    seen.dir === 'in' &&
-    seen.id !== undefined
-      ? [String(seen.id)]
-      : [],
-  )
+  const requests = events.filter((seen) => isMessage(seen, 'client', 'in', 'request'))
+  return requests.flatMap(({ id }) => (id === undefined ? [] : [String(id)]))
 }
 
 function pairOf(client: CallView['client'], upstream: CallView['upstream']): string | undefined {

@@ -1,4 +1,5 @@
 /** Calls in the HTTP Archive format (HAR 1.2): two entries per call, one for each wire. */
+import { isAnswer, isMessage } from './recorder/events.js'
 import { httpStatus, type MessageRow } from './rows.js'
 import type { CallView } from './views.js'
 import { shown } from './words.js'
@@ -32,15 +33,14 @@ export function* toHar(
 
 /** An exchange for each request of a hop. A call without messages has one for the client. */
 function exchangesOf(call: CallView, hop: Hop): Exchange[] {
-  const messages = call.events.filter((seen): seen is MessageRow => seen.kind === 'message' && seen.hop === hop)
+  const messages = call.events.filter((seen) => isMessage(seen, hop))
   const towards = hop === 'client' ? 'in' : 'out'
   const asked = messages.filter(({ form, dir }) => form === 'request' && dir === towards)
   if (asked.length === 0 && hop === 'client')
     return [{ call, hop, began: call.at, request: undefined, answer: undefined }]
   return asked.map((request) => {
     const answer = messages.find(
-      ({ form, dir, id, seq }) =>
-        (form === 'result' || form === 'error') && dir !== towards && id === request.id && seq > request.seq,
+      (one) => isAnswer(one) && one.dir !== towards && one.id === request.id && one.seq > request.seq,
     )
     return { call, hop, began: request.at, request, answer }
   })

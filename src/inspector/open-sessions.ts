@@ -1,7 +1,7 @@
 /** Counts the open sessions of each server, including sessions whose events were dropped. */
-import type { RecordedEvent } from './recorder/events.js'
+import type { RecordedOf } from './recorder/events.js'
 
-type SessionSeen = Extract<RecordedEvent, { kind: 'session' }>
+type SessionSeen = RecordedOf<'session'>
 
 /** Numbers of sessions: between clients and the bridge, and between the bridge and a server. */
 export type SessionCounts = Record<SessionSeen['side'], number>

@@ -2,7 +2,7 @@
 
 import type { CallView } from './call-views.js'
 import { openQuestions } from './questions.js'
-import type { RecordedEvent } from './recorder/events.js'
+import { isAnswer, isMessage, type RecordedEvent } from './recorder/events.js'
 
 /** A period in which the client was away: between a question and its answer, or without a connection for the result. */
 export interface Away {
@@ -106,7 +106,7 @@ function around(upstreamMs: number, end: number): CallPhase[] {
 }
 
 function isRequestToServer(seen: RecordedEvent): boolean {
-  return seen.kind === 'message' && seen.hop === 'server' && seen.dir === 'out' && seen.form === 'request'
+  return isMessage(seen, 'server', 'out', 'request')
 }
 
 /** The open requests of a call to the server. A repeated request replaces the previous one. */
@@ -121,8 +121,8 @@ class OpenRequests {
     if (seen.kind === 'call' && seen.what === 'ended' && seen.outcome !== 'asks') this.#ids.clear()
     if (seen.kind !== 'message') return
     if (isRequestToServer(seen)) this.#ids.set(seen.method, seen.id)
-    const isAnswer = seen.hop === 'server' && seen.dir === 'in' && (seen.form === 'result' || seen.form === 'error')
-    if (isAnswer) for (const [method, id] of this.#ids) if (id === seen.id) this.#ids.delete(method)
+    if (isMessage(seen, 'server', 'in') && isAnswer(seen))
+      for (const [method, id] of this.#ids) if (id === seen.id) this.#ids.delete(method)
   }
 }
 

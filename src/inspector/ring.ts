@@ -3,7 +3,6 @@
 import type { Wire } from '../base/rpc/source.js'
 import { PerSecond } from '../base/time/per-second.js'
 import { isFailure } from '../mcp/ports/outcome.js'
-import { BYTES, RING, type RingBounds } from './bounds.js'
 import { CallKinds } from './call-kinds.js'
 import { CallRetention } from './call-retention.js'
 import { EventSlots } from './event-slots.js'
@@ -12,6 +11,7 @@ import { StoredCopies, weightOf } from './kept.js'
 import { MESSAGE_BYTES, MessageKinds } from './message-kinds.js'
 import { OpenSessions, type SessionCounts } from './open-sessions.js'
 import {
+  type CallTrace,
   callId,
   callNumber,
   type KeptText,
@@ -24,6 +24,22 @@ import { type KeptEvent, RetainedEvents, type RetentionClass } from './retained-
 import { SecretArguments } from './secret-arguments.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
 import { type Payloads, StoredTexts } from './stored-texts.js'
+
+/** Bounds of a ring. At a bound, the oldest entries leave. */
+export interface RingBounds {
+  calls: number
+  /** Messages, and all other events that do not begin a call. */
+  messages: number
+  bytes: number
+}
+
+export const RING: RingBounds = { calls: 2_000, messages: 20_000, bytes: 16 * 1024 * 1024 }
+
+/**
+ * Shares of the bytes: the newest events, retained events, which stay longer, the texts of all calls, and texts that stay
+ * longer.
+ */
+const BYTES = { events: 4 / 16, retained: 3 / 16, passing: 5 / 16, lasting: 4 / 16 }
 
 /** Most refusals, and most lines of stderr, recorded per second. */
 const MOST = { refusals: 20, lines: 50 }
@@ -227,7 +243,7 @@ export class Ring {
     if (text !== undefined) this.#texts.add(text, number, at, event)
   }
 
-  #call(at: number, event: Extract<TraceEvent, { kind: 'call' }>): void {
+  #call(at: number, event: CallTrace): void {
     if (event.call !== undefined) {
       if (event.what === 'begun') this.#callRetention.begin(event.call, event.continues)
       else this.#end(event.call, event)
@@ -252,7 +268,7 @@ export class Ring {
   }
 
   /** A call has ended. The payloads of a failed call stay longer, and become visible. */
-  #end(call: number, event: Extract<TraceEvent, { kind: 'call' }>): void {
+  #end(call: number, event: CallTrace): void {
     this.#retained.move(call, this.#callRetention.end(call, event))
     if (!isFailure(event.outcome) || !this.hasTexts) return
     for (const number of this.#events.eventsOf(call)) this.#texts.makeLasting(number)

@@ -1,19 +1,16 @@
 /** Aligns the two sides of a call: each message with the one it causes on the other wire. */
 
 import type { CallView } from './call-views.js'
-import type { RecordedEvent, Side } from './recorder/events.js'
+import { isAnswer, isMessage, type RecordedOf, type Side } from './recorder/events.js'
 import { textAt } from './values.js'
 
 /** A message of a call. */
-export type MessageRow = Extract<RecordedEvent, { kind: 'message' }>
+export type MessageRow = RecordedOf<'message'>
 
 /** The HTTP status of a message. Answers to clients over Streamable HTTP have 200 unless the event has another one. */
-export function httpStatus(
-  { hop, dir, form, http }: MessageRow,
-  { client, fault }: Pick<CallView, 'client' | 'fault'>,
-) {
-  const isAnswer = hop === 'client' && dir === 'out' && (form === 'result' || form === 'error')
-  if (!isAnswer || client?.transport !== 'http') return http?.status
+export function httpStatus(message: MessageRow, { client, fault }: Pick<CallView, 'client' | 'fault'>) {
+  const { http } = message
+  if (client?.transport !== 'http' || !isMessage(message, 'client', 'out') || !isAnswer(message)) return http?.status
   // If the server refuses the credential of a legacy client, the client gets the server's status.
   return http?.status ?? (client.era === 'legacy' && fault === 'upstreamAuthRequired' ? undefined : 200)
 }
@@ -23,8 +20,7 @@ const CLIENT_NAME = '/params/_meta/io.modelcontextprotocol~1clientInfo/name'
 /** The client of a call. If no event names it, the text of its request does. */
 export function clientOf({ client, events }: Pick<CallView, 'client' | 'events'>): Side | undefined {
   if (!client || client.name !== undefined) return client
-  const isRequest = (seen: RecordedEvent) => seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request'
-  const request = events.find(isRequest) as MessageRow | undefined
+  const request = events.find((seen) => isMessage(seen, 'client', undefined, 'request')) as MessageRow | undefined
   const name = request?.payload && textAt(request.payload.text, CLIENT_NAME)
   return name === undefined ? client : { ...client, name }
 }
@@ -122,7 +118,8 @@ function causesOf(message: MessageRow, rows: readonly Row[], answered: ReadonlyS
 }
 
 /** The row of the request that an answer belongs to, on the same wire. */
-function requestOf({ hop, dir, form, id }: MessageRow, rows: readonly Row[]): Row | undefined {
-  if (dir === 'in' || form === 'request' || form === 'notification') return undefined
+function requestOf(message: MessageRow, rows: readonly Row[]): Row | undefined {
+  const { hop, dir, id } = message
+  if (dir === 'in' || !isAnswer(message)) return undefined
   return rows.findLast((row) => row[hop]?.dir === 'in' && row[hop].form === 'request' && row[hop].id === id)
 }

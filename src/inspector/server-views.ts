@@ -6,7 +6,7 @@ import { isFailure } from '../mcp/ports/outcome.js'
 import type { ServerStatus } from '../mcp/ports/server-status.js'
 import type { CallView } from './call-views.js'
 import type { SessionCounts } from './open-sessions.js'
-import type { RecordedEvent, Side } from './recorder/events.js'
+import { isAnswer, type RecordedOf, type Side } from './recorder/events.js'
 
 export type { ProcessNow }
 
@@ -15,8 +15,6 @@ export const KEPT_OF_SERVERS = { servers: 200, stderr: 20, messages: 20, process
 
 /** A call: its server or group, the servers of the group, and what is known about the one that it is for. */
 type CallOf = Pick<CallView, 'server' | 'members' | 'upstream'>
-
-type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
 
 /** The current state of a server: from the bridge, and from events. */
 export interface ServerNow extends ServerStatus {
@@ -27,7 +25,7 @@ export interface ServerNow extends ServerStatus {
   /** The first words of their descriptions, by name. */
   descriptions?: Readonly<Record<string, string>> | undefined
   /** Messages outside of calls, with their texts. */
-  messages?: readonly Of<'message'>[] | undefined
+  messages?: readonly RecordedOf<'message'>[] | undefined
 }
 
 /** The known facts about a server. */
@@ -55,7 +53,7 @@ export interface ServerView {
   calls: number
   failed: number
   /** Messages outside of calls: the last probe of its era, the last handshake, and the newest others. */
-  messages: Of<'message'>[]
+  messages: RecordedOf<'message'>[]
   /** The last lines that its process wrote to stderr. */
   stderr: string[]
   /** When it wrote them, in milliseconds since 1970. */
@@ -66,18 +64,16 @@ export interface ServerView {
 export const OPENING: readonly (string | undefined)[] = ['server/discover', 'initialize', 'notifications/initialized']
 
 /** The last message of this method sent to a server, and its answer, if any. */
-function lastOf(messages: readonly Of<'message'>[], method: string | undefined): Of<'message'>[] {
+function lastOf(messages: readonly RecordedOf<'message'>[], method: string | undefined): RecordedOf<'message'>[] {
   const at = messages.findLastIndex((message) => message.dir === 'out' && message.method === method)
   const sent = messages[at]
   if (!sent) return []
-  const isAnswer = ({ dir, form, id }: Of<'message'>) =>
-    dir === 'in' && (form === 'result' || form === 'error') && id === sent.id
-  const answer = messages.slice(at).find(isAnswer)
+  const answer = messages.slice(at).find((one) => one.dir === 'in' && isAnswer(one) && one.id === sent.id)
   return answer ? [sent, answer] : [sent]
 }
 
 /** The unanswered request with which the bridge opens a server, if it was sent after this time. */
-export function openingSince({ messages }: ServerView, at: number): Of<'message'> | undefined {
+export function openingSince({ messages }: ServerView, at: number): RecordedOf<'message'> | undefined {
   // The newest one counts: earlier ones may never be answered.
   const sent = messages.findLast(
     ({ dir, form, method }) => dir === 'out' && form === 'request' && OPENING.includes(method),
@@ -110,12 +106,12 @@ export class ServerViews {
     return server
   }
 
-  verdict({ server, era, revision, transport, why, at, ms }: Of<'verdict'>): void {
+  verdict({ server, era, revision, transport, why, at, ms }: RecordedOf<'verdict'>): void {
     Object.assign(this.of(server), { era, revision, transport, why, at, ms })
   }
 
   /** A message outside of calls. */
-  message(seen: Of<'message'>): void {
+  message(seen: RecordedOf<'message'>): void {
     const { messages } = this.of(seen.server)
     messages.push(seen)
     const opening = new Set(OPENING.flatMap((method) => lastOf(messages, method)))
@@ -123,7 +119,7 @@ export class ServerViews {
     if (oldest && others.length >= KEPT_OF_SERVERS.messages) messages.splice(messages.indexOf(oldest), 1)
   }
 
-  child({ server: name, what, pid, running, line, at }: Of<'child'>): void {
+  child({ server: name, what, pid, running, line, at }: RecordedOf<'child'>): void {
     const server = this.of(name)
     if (what === 'stderr') {
       server.stderr.push(line ?? '')
@@ -176,7 +172,7 @@ export class ServerViews {
   }
 
   /** A call has started or ended. */
-  called({ outcome, client }: Of<'call'>, { server: name, members, upstream }: CallOf): void {
+  called({ outcome, client }: RecordedOf<'call'>, { server: name, members, upstream }: CallOf): void {
     if (isFailure(outcome)) for (const one of [name, ...members]) this.of(one).failed++
     const [only = name, ...others] = members
     const server = this.of(only)

@@ -2,12 +2,10 @@
 
 import { BoundedMap } from '../base/limits/bounded.js'
 import { isFailure } from '../mcp/ports/outcome.js'
-import type { RecordedEvent, Side } from './recorder/events.js'
+import type { RecordedOf, Side } from './recorder/events.js'
 
 /** Most stored sessions of each kind. The oldest are dropped. */
 export const KEPT_OF_SESSIONS = { sessions: 1_000, streams: 8 }
-
-type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
 
 /** A session of a client with the bridge, or of the bridge with a server. */
 export interface SessionView {
@@ -52,7 +50,7 @@ export class SessionViews {
   }
 
   /** A session has been opened or has ended. */
-  changed({ session: id, server = '', side, what, principal, at }: Of<'session'>): void {
+  changed({ session: id, server = '', side, what, principal, at }: RecordedOf<'session'>): void {
     if (id === undefined) return
     const view = this.#of({ id, server, side }, at)
     if (principal !== undefined) view.principal = principal
@@ -62,7 +60,7 @@ export class SessionViews {
   }
 
   /** A stream of unsolicited messages was opened or closed. */
-  stream({ session: id, server = '', what, stream, at }: Of<'stream'>): void {
+  stream({ session: id, server = '', what, stream, at }: RecordedOf<'stream'>): void {
     if (id === undefined) return
     const view = this.#of({ id, server, side: 'client' }, at)
     const others = view.streams.filter((one) => one.id !== stream)
@@ -72,7 +70,7 @@ export class SessionViews {
   }
 
   /** A call in a session has started or ended. Returns its client, completed from other calls. */
-  called(seen: Of<'call'>, isNew: boolean): Side {
+  called(seen: RecordedOf<'call'>, isNew: boolean): Side {
     const { principal, at, outcome, ms = 0, client } = seen
     const view = this.#calledIn(seen)
     if (!view) return client
@@ -89,7 +87,7 @@ export class SessionViews {
   }
 
   /** The session of a call. It may have ended before the call. */
-  #calledIn({ session: id, server = '', method, what, outcome, at }: Of<'call'>): SessionView | undefined {
+  #calledIn({ session: id, server = '', method, what, outcome, at }: RecordedOf<'call'>): SessionView | undefined {
     if (id === undefined) return undefined
     const key: SessionKey = { id, server, side: 'client' }
     const known = this.get(key) ?? this.#wanted.get(textOf(key))

@@ -6,16 +6,10 @@ import type { KeptText, RecordedEvent } from './recorder/events.js'
 import { redactor } from './redact.js'
 import type { Ring } from './ring.js'
 
-export interface ShownEvents {
-  withText<T extends RecordedEvent>(event: T): T
-  /** Adds small images to an event with a complete text. */
-  withPictures(event: RecordedEvent): RecordedEvent
-  /** Whether a viewer finds these characters, in lower case, in the text of an event. */
-  hasText(event: RecordedEvent, part: string): boolean
-}
+export type ShownEvents = ReturnType<typeof shownEvents>
 
 /** `hide` are globs of JSON Pointers whose values are hidden. In texts of another source, secrets are hidden already. */
-export function shownEvents(ring: Ring, source: OtherSource | undefined, hide: readonly string[]): ShownEvents {
+export function shownEvents(ring: Ring, source: OtherSource | undefined, hide: readonly string[]) {
   const redact = redactor(hide)
   const textOf = (number: number) => (source ? source.textOf(number) : ring.text(number))
   const withText = <T extends RecordedEvent>(event: T): T => {
@@ -26,12 +20,14 @@ export function shownEvents(ring: Ring, source: OtherSource | undefined, hide: r
   }
   return {
     withText,
-    withPictures(event) {
+    /** Adds small images to an event with a complete text. */
+    withPictures(event: RecordedEvent): RecordedEvent {
       if (event.kind !== 'message' || !event.payload || event.payload.cut > 0) return event
       const pictures = picturesIn(textOf(event.seq)?.text ?? '', event.payload.text)
       return pictures.length === 0 ? event : { ...event, payload: { ...event.payload, pictures } }
     },
-    hasText: (event, part) =>
+    /** Whether a viewer finds these characters, in lower case, in the text of an event. */
+    hasText: (event: RecordedEvent, part: string): boolean =>
       event.kind === 'message' &&
       // Hiding secrets takes longer than searching.
       textOf(event.seq)?.text.toLowerCase().includes(part) === true &&

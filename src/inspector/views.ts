@@ -1,7 +1,7 @@
 /** Builds calls, servers, sessions and refusals from events. The bridge, the terminal and the page share this code. */
 
 import { type CallBounds, type CallView, CallViews, KEPT_OF_CALLS } from './call-views.js'
-import type { RecordedEvent } from './recorder/events.js'
+import { isMessage, type RecordedEvent, type RecordedOf } from './recorder/events.js'
 import { type ServerView, ServerViews } from './server-views.js'
 import { type SessionView, SessionViews } from './session-views.js'
 
@@ -11,15 +11,13 @@ export type { ProcessNow, ServerNow, ServerView } from './server-views.js'
 /** Most stored entries of each kind. The oldest are dropped. */
 export const KEPT = { refused: 500, notes: 100, bridges: 500, servers: 20, members: 200 }
 
-type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
-
 /** A change of the bridge itself: its configuration, its trust in a server, or lost events. */
-export type BridgeNote = Of<'config' | 'trust' | 'lost'>
+export type BridgeNote = RecordedOf<'config' | 'trust' | 'lost'>
 
 /** Events as calls, servers, sessions and refusals. */
 export class Views {
   /** Newest last. */
-  readonly refused: Of<'refused'>[] = []
+  readonly refused: RecordedOf<'refused'>[] = []
   /** Newest last. */
   readonly notes: BridgeNote[] = []
   /** The number of the last event. */
@@ -122,7 +120,7 @@ export class Views {
     if (this.notes.length > KEPT.notes) this.notes.shift()
   }
 
-  #call(seen: Of<'call'>): void {
+  #call(seen: RecordedOf<'call'>): void {
     if (!hasCall(seen)) return
     const { call, isNew } = this.#calls.called(seen)
     if (seen.session !== undefined) call.client = this.#sessions.called(seen, isNew)
@@ -141,8 +139,8 @@ export class Views {
     this.#servers.counted(member)
   }
 
-  #within(seen: Of<'message' | 'question'>): void {
-    const isWithServer = seen.kind === 'message' && seen.hop === 'server'
+  #within(seen: RecordedOf<'message' | 'question'>): void {
+    const isWithServer = isMessage(seen, 'server')
     if (!hasCall(seen)) {
       if (isWithServer) this.#servers.message(seen)
       return
@@ -158,13 +156,13 @@ export class Views {
   }
 
   /** A sent message reaches the only process of its server. Later messages of the call may go to another process. */
-  #processOf(call: CallView, seen: Of<'message'>): void {
+  #processOf(call: CallView, seen: RecordedOf<'message'>): void {
     const pid = this.#servers.pidOf(seen.server)
     const isFirst = call.events.find(isSentToServer) === seen
     call.pid = isFirst || call.pid === pid ? pid : undefined
   }
 
-  #stream(seen: Of<'stream'>): void {
+  #stream(seen: RecordedOf<'stream'>): void {
     const { session, id } = seen
     if (session === undefined) return
     if (id === undefined) this.#sessions.stream(seen)
@@ -173,7 +171,7 @@ export class Views {
 }
 
 function isSentToServer(seen: RecordedEvent): boolean {
-  return seen.kind === 'message' && seen.hop === 'server' && seen.dir === 'out'
+  return isMessage(seen, 'server', 'out')
 }
 
 function hasCall<S extends RecordedEvent>(seen: S): seen is S & { call: string } {

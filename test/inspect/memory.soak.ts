@@ -1,7 +1,7 @@
 /** What the inspector holds in memory after messages of 1 MiB: its bound, and no part of them. */
 import type { ChildProcess } from 'node:child_process'
 import t from 'tap'
-import { RING } from '../../src/inspector/bounds.js'
+import { RING } from '../../src/inspector/ring.js'
 import { type Candidate, candidates, launch, wayName } from '../bench/candidates.js'
 import { COLLECTING, restingMemory } from '../bench/idle.js'
 import { jobFor, load, withPeers } from '../bench/measure.js'

@@ -8,8 +8,7 @@ import { eventIn } from '../event.js'
 import type { KeptText } from '../recorder/events.js'
 import type { ServerNow } from '../server-views.js'
 import type { CallView } from '../views.js'
-import type { Merged } from './merged.js'
-import { MergedSource } from './merged.js'
+import { type Merged, MergedSource } from './merged.js'
 
 /** Time limit in milliseconds for the state of the servers. */
 const SERVERS_WAIT = 2_000
@@ -29,7 +28,7 @@ interface ServersAnswer {
 
 export class FollowedBridge {
   readonly #running: RunningBridge
-  readonly #source: MergedSource
+  readonly source: MergedSource
   readonly #abort = new AbortController()
   #now: ServersAnswer = {}
   /** The identity of the bridge. */
@@ -38,11 +37,7 @@ export class FollowedBridge {
   /** `name` is unique among all bridges that were seen. */
   constructor(running: RunningBridge, merged: Merged, name: string) {
     this.#running = running
-    this.#source = new MergedSource(merged, name)
-  }
-
-  get source(): MergedSource {
-    return this.#source
+    this.source = new MergedSource(merged, name)
   }
 
   /** Reads events until the bridge ends, or `stop` is called. Never rejects. */
@@ -50,7 +45,7 @@ export class FollowedBridge {
     const { signal } = this.#abort
     try {
       for (;;) {
-        const path = `events?payloads&after=${this.#source.last}`
+        const path = `events?payloads&after=${this.source.last}`
         const response = await askBridge(this.#running.socketPath, path, { signal })
         const isOver = response.statusCode === 200 && (await this.#read(response)) === 'other'
         response.destroy()
@@ -69,16 +64,15 @@ export class FollowedBridge {
 
   /** Records that it has ended. */
   end(): void {
-    this.#source.end('The bridge has ended.')
-    this.#source.note('the bridge has ended')
+    this.source.end('The bridge has ended.')
+    this.source.note('the bridge has ended')
   }
 
   /** Asks for the state of its servers. Keeps the last one if it does not answer. */
   async refresh(): Promise<void> {
     const signal = AbortSignal.any([this.#abort.signal, AbortSignal.timeout(SERVERS_WAIT)])
     try {
-      const now = await readFromBridge<ServersAnswer>(this.#running.socketPath, 'servers', { signal })
-      this.#now = now
+      this.#now = await readFromBridge<ServersAnswer>(this.#running.socketPath, 'servers', { signal })
     } catch {
       // The next request may be answered.
     }
@@ -87,7 +81,7 @@ export class FollowedBridge {
   get servers(): ServerNow[] {
     const { servers } = this.#now
     if (!Array.isArray(servers)) return []
-    return servers.slice(0, MAX_OF_BRIDGE).map((one) => ({ ...one, name: this.#source.serverName(String(one.name)) }))
+    return servers.slice(0, MAX_OF_BRIDGE).map((one) => ({ ...one, name: this.source.serverName(String(one.name)) }))
   }
 
   /** The targets of calls, by their names among all bridges. */
@@ -96,7 +90,7 @@ export class FollowedBridge {
     if (!Array.isArray(targets)) return []
     return targets
       .slice(0, MAX_OF_BRIDGE)
-      .map(({ name, kind }) => ({ name: this.#source.serverName(String(name)), kind, own: String(name) }))
+      .map(({ name, kind }) => ({ name: this.source.serverName(String(name)), kind, own: String(name) }))
   }
 
   /** Forwards a request of MCP to a server or group of the bridge. */
@@ -119,7 +113,7 @@ export class FollowedBridge {
       if (one.kind !== 'message' || !one.payload) continue
       const { pictures, ...payload } = one.payload
       const seen = eventIn(JSON.stringify({ ...one, payload }))
-      const number = seen && this.#source.numberOf(seen.seq)
+      const number = seen && this.source.numberOf(seen.seq)
       if (number !== undefined) texts.set(number, Array.isArray(pictures) ? { ...payload, pictures } : payload)
     }
     return texts
@@ -142,10 +136,10 @@ export class FollowedBridge {
             const { bridge, title } = JSON.parse(text) as { bridge?: unknown; title?: unknown }
             if (this.#id !== undefined && this.#id !== bridge) return 'other'
             this.#id = bridge
-            if (typeof title === 'string') this.#source.title = title.slice(0, MAX_BRIDGE_TITLE)
+            if (typeof title === 'string') this.source.title = title.slice(0, MAX_BRIDGE_TITLE)
           }
           const seen = event === 'message' ? eventIn(text) : undefined
-          if (seen) this.#source.add(seen)
+          if (seen) this.source.add(seen)
         }
     } catch {
       // The connection broke off.

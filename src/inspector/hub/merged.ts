@@ -1,9 +1,7 @@
 /** One ring for the events of several bridges, or of a file: they get numbers of their own, and their texts are kept. */
 import { BoundedMap } from '../../base/limits/bounded.js'
-import type { RingBounds } from '../bounds.js'
-import type { CallBody, KeptText, RecordedEvent, TraceEvent } from '../recorder/events.js'
-import { Ring } from '../ring.js'
-import { traceOf } from './translate.js'
+import type { CallBody, Changes, KeptText, RecordedEvent, TraceEvent } from '../recorder/events.js'
+import { Ring, type RingBounds } from '../ring.js'
 
 /** Larger than the ring of a bridge, because it holds those of several. */
 const MERGED: RingBounds = { calls: 10_000, messages: 100_000, bytes: 64 * 1024 * 1024 }
@@ -41,21 +39,37 @@ export class MergedSource {
   add(seen: RecordedEvent): void {
     if (seen.seq <= this.last) return
     this.last = seen.seq
-    const { ring, origin } = this.#merged
-    const { event, payload } = traceOf(seen, {
-      bridge: this.#bridge ?? seen.bridge,
-      serverName: (name) => this.serverName(name),
-      callOf: (id) => this.#callOf(id),
-      numberOf: (seq) => this.#numbers.get(seq),
-      origin,
-    })
+    const event = this.#traceOf(seen)
     if (event.kind === 'call' && event.call !== undefined) {
       if (event.what === 'begun') this.#running.set(event.call, event)
       else this.#running.delete(event.call)
     }
-    const number = ring.record(event)
+    const number = this.#merged.ring.record(event)
     this.#numbers.set(seen.seq, number)
-    if (payload) this.#merged.addText(number, payload)
+    if (seen.kind === 'message' && seen.payload) this.#merged.addText(number, seen.payload)
+  }
+
+  /** An event as the ring records it: with the names and numbers that it has here. */
+  #traceOf(seen: RecordedEvent): TraceEvent {
+    const { v: _v, seq: _seq, at, replica: _replica, server, call, continues, ...body } = seen
+    const belonging = {
+      bridge: this.#bridge ?? seen.bridge,
+      server: server === undefined ? undefined : this.serverName(server),
+      call: call === undefined ? undefined : this.#callOf(call),
+      continues: continues === undefined ? undefined : this.#callOf(continues),
+      session: seen.session,
+      now: at - this.#merged.origin,
+    }
+    if (body.kind === 'call')
+      return { ...body, ...belonging, member: body.member === undefined ? undefined : this.serverName(body.member) }
+    if (body.kind !== 'message') return { ...body, ...belonging } as TraceEvent
+    const { payload: _payload, changes, more = 0, of, ...message } = body
+    return {
+      ...message,
+      ...belonging,
+      changed: changes && changedBy(changes, more),
+      of: of === undefined ? undefined : this.#numbers.get(of),
+    }
   }
 
   /** The number that an event has here. */
@@ -127,4 +141,9 @@ export class Merged {
   sourceOf(call: number): { source: MergedSource; id: string } | undefined {
     return this.#sources.get(call)
   }
+}
+
+function changedBy(all: Changes['all'], more: number): Changes {
+  const size = JSON.stringify(all).length
+  return { all, more, weight: size, size }
 }

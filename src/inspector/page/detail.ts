@@ -3,8 +3,8 @@ import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { elapsed, isRunning } from '../phases.js'
-import type { KeptText } from '../recorder/events.js'
-import { httpStatus, type MessageRow } from '../rows.js'
+import { isMessage, type KeptText } from '../recorder/events.js'
+import { httpStatus } from '../rows.js'
 import type { CallView } from '../views.js'
 import { duration, shown, statusOf } from '../words.js'
 import { addressOf } from './address.js'
@@ -151,7 +151,7 @@ function panel(call: CallView, isRead: boolean) {
 }
 
 function RawMessages({ call }: { call: CallView }) {
-  const messages = call.events.filter((seen): seen is MessageRow => seen.kind === 'message')
+  const messages = call.events.filter((seen) => isMessage(seen))
   const none = messages.every(({ payload }) => payload === undefined)
   return html`
     ${none && html`<p class="empty">No texts of this call are kept.</p>`}

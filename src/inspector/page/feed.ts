@@ -4,6 +4,7 @@ import { whole } from '../../base/rpc/source.js'
 import { SseDecoder } from '../../base/rpc/sse.js'
 import { eventIn } from '../event.js'
 import type { KeptText, RecordedEvent } from '../recorder/events.js'
+import { chunksOf } from '../try/http.js'
 import type { CallView, ProcessNow, ServerNow, ServerView } from '../views.js'
 import { add, beginAt, now as clockNow, forget, kept, processNow, serversNow, setClock, source } from './state.js'
 
@@ -76,12 +77,9 @@ async function read(signal: AbortSignal, onReached: () => void): Promise<string>
   }
   if (!response.ok || !response.body) return `the bridge answered ${response.status}`
   const decoder = new SseDecoder()
-  const reader = response.body.getReader()
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return 'the connection was closed'
+  for await (const chunk of chunksOf(response.body)) {
     const events: RecordedEvent[] = []
-    for (const { event, data: pieces } of decoder.push(value)) {
+    for (const { event, data: pieces } of decoder.push(chunk)) {
       const data = utf8.decode(whole(pieces))
       if (event === 'message') events.push(JSON.parse(data) as RecordedEvent)
       else if (event === 'dropped') return 'this page read too slowly'
@@ -103,6 +101,7 @@ async function read(signal: AbortSignal, onReached: () => void): Promise<string>
     last = events.at(-1)?.seq ?? last
     if (events.length > 0) add(events)
   }
+  return 'the connection was closed'
 }
 
 const utf8 = new TextDecoder()

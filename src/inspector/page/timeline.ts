@@ -1,7 +1,7 @@
 /** The timeline of a call: a lane for each side it waited for, and the events in order. */
 import { html } from 'htm/preact'
 import { phasesOf, type Who } from '../phases.js'
-import type { RecordedEvent } from '../recorder/events.js'
+import { isMessage, type RecordedEvent } from '../recorder/events.js'
 import { httpStatus } from '../rows.js'
 import { ticksOf } from '../scale.js'
 import type { CallView } from '../views.js'
@@ -14,7 +14,11 @@ export function Timeline({ call, time }: { call: CallView; time: number }) {
   const whole = phases.at(-1)?.to || 1
   const share = (ms: number) => `${Math.min(100, (Math.max(0, ms) / whole) * 100)}%`
   const marks = call.events.filter(
-    (seen) => seen.kind === 'question' || seen.kind === 'stream' || isNotification(seen) || isCancelled(seen),
+    (seen) =>
+      seen.kind === 'question' ||
+      seen.kind === 'stream' ||
+      (isMessage(seen) && seen.form === 'notification') ||
+      isCancelled(seen),
   )
   const lane = (who: Who, about: string) => {
     const own = phases.filter((phase) => phase.who === who)
@@ -61,10 +65,6 @@ const LANES = [
   ['bridge', 'bridge'],
   ['server', 'server'],
 ] as const
-
-function isNotification(seen: RecordedEvent): boolean {
-  return seen.kind === 'message' && seen.form === 'notification'
-}
 
 /** Whether this event cancels the call. */
 function isCancelled(seen: RecordedEvent): boolean {

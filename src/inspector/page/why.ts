@@ -2,7 +2,8 @@
 import { html } from 'htm/preact'
 import { errorMessage } from '../error-message.js'
 import { serverMs } from '../phases.js'
-import { clientOf, type MessageRow } from '../rows.js'
+import { isMessage } from '../recorder/events.js'
+import { clientOf } from '../rows.js'
 import type { CallView } from '../views.js'
 import { clock, duration, full, fullServer, fullWhere, pathOf, ruleWords, shownLines, statusOf } from '../words.js'
 import { Rule, RuleRow } from './documented.js'
@@ -23,9 +24,7 @@ export function Why({ call, time }: { call: CallView; time: number }) {
     ['Questions', call.rounds > 0 ? `${call.rounds} ${call.rounds === 1 ? 'round' : 'rounds'}` : undefined],
     ['Server time', duration(serverMs(call, time))],
   ]
-  const changed = call.events.filter(
-    (seen): seen is MessageRow => seen.kind === 'message' && (seen.changes?.length ?? 0) > 0,
-  )
+  const changed = call.events.filter((seen) => isMessage(seen)).filter(({ changes = [] }) => changes.length > 0)
   const rules = [...new Set(changed.flatMap(({ changes = [] }) => changes.map(({ rule }) => rule)))]
   const known = rules.filter((rule) => ruleWords(rule) !== undefined)
   return html`

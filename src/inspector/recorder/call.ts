@@ -17,10 +17,8 @@ import type { Answers, Final } from '../../mcp/protocol/call.js'
 import type { MessageOrigin } from '../../mcp/protocol/encoded.js'
 import { NEWEST_MODERN } from '../../mcp/protocol/eras.js'
 import type { Calls } from './calls.js'
-import type { Side, TraceEvent } from './events.js'
+import type { CallTrace, Side } from './events.js'
 import { fillIn, type MessageTrace, recordReceived, recordSent, TOWARDS, traceOf } from './message.js'
-
-type CallTrace = Extract<TraceEvent, { kind: 'call' }>
 
 const NO_HEADERS = {}
 

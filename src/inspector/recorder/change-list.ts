@@ -1,15 +1,9 @@
 /** The changes of a message, in order. Equal lists share one object, because messages of one kind have the same changes. */
 import type { Became, Collected, Op, Place } from './changes.js'
-
-/** A change with its rule: the id of a row of docs/development/translation.md. */
-export interface RuledChange {
-  at: string
-  op: Op
-  rule: string
-}
+import type { Change } from './events.js'
 
 /** The rule of a change. */
-export type RuleOf = (op: Op, path: string, became?: Became) => string
+type RuleOf = (op: Op, path: string, became?: Became) => string
 
 /** Maximum number of changes that are listed for one message. `more` counts those beyond. */
 export const MAX_CHANGES = 100
@@ -30,14 +24,14 @@ export class ChangeList implements Collected<ChangeList> {
   readonly size: number = 0
   readonly #ruleOf: RuleOf
   readonly #before: ChangeList | undefined
-  readonly #last: RuledChange | undefined
+  readonly #last: Change | undefined
   readonly #length: number
   readonly #count: { lists: number }
   #next: Record<Op, Map<Place, ChangeList>> | undefined
-  #all: readonly RuledChange[] | undefined
+  #all: readonly Change[] | undefined
 
   /** An empty list, or a list with one more change than `before`. Without `last`, that change is only counted. */
-  constructor(ruleOf: RuleOf, before?: ChangeList, last?: RuledChange, isKept = before === undefined) {
+  constructor(ruleOf: RuleOf, before?: ChangeList, last?: Change, isKept = before === undefined) {
     this.#ruleOf = ruleOf
     this.#before = before
     this.#last = last
@@ -48,7 +42,7 @@ export class ChangeList implements Collected<ChangeList> {
     if (!isKept) this.weight = (before?.weight ?? 0) + CHANGE_BYTES + (last?.at.length ?? 0)
   }
 
-  get all(): readonly RuledChange[] {
+  get all(): readonly Change[] {
     this.#all ??= this.#before ? [...this.#before.all, ...(this.#last ? [this.#last] : [])] : []
     return this.#all
   }

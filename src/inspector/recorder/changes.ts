@@ -3,6 +3,7 @@
 import { tokenOf } from '../../base/rpc/pointer.js'
 import { cut, detach, type JsonSource } from '../../base/rpc/source.js'
 import { type List, type Payload, payloadAt, raw, startOf, type Value, write } from '../../base/rpc/splice.js'
+import type { Change } from './events.js'
 
 /** Most cached places, and most characters of their pointers. Further places are not cached. */
 const MAX_PLACES = 10_000
@@ -58,7 +59,7 @@ function shortToken(name: string): string {
   return tokenOf(name.length > MAX_SHOWN_NAME ? `${name.slice(0, MAX_SHOWN_NAME - 1)}…` : name)
 }
 
-export type Op = 'add' | 'remove' | 'replace'
+export type Op = Change['op']
 
 /** An element of a list that was removed or replaced. */
 export interface Became {

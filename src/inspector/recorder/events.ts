@@ -211,6 +211,28 @@ interface Event {
 /** A recorded event. */
 export type RecordedEvent = Event & Belonging<string> & (Exclude<EventBody, MessageBody> | RecordedMessage)
 
+/** One of this kind. */
+export type RecordedOf<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
+
+/** The start or the end of a call, before it is recorded. */
+export type CallTrace = Extract<TraceEvent, CallBody>
+
+/** Whether an event is a message: on this wire, in this direction and of this form, as far as they are given. */
+export function isMessage(
+  seen: RecordedEvent,
+  hop?: MessageBody['hop'],
+  dir?: MessageBody['dir'],
+  form?: MessageBody['form'],
+): seen is RecordedOf<'message'> {
+  if (seen.kind !== 'message') return false
+  return (hop ?? seen.hop) === seen.hop && (dir ?? seen.dir) === seen.dir && (form ?? seen.form) === seen.form
+}
+
+/** Whether a message answers a request. */
+export function isAnswer({ form }: Pick<MessageBody, 'form'>): boolean {
+  return form === 'result' || form === 'error'
+}
+
 /**
  * Records an event. `text` is a message as on the wire; a part of it is copied if the configuration keeps texts. Returns the number of the event. Keeps no reference to the event, except to its changes. Never throws.
  */

@@ -10,15 +10,13 @@ import {
   SERVER_INFO,
 } from '../../mcp/protocol/meta.js'
 import { isRecord, recordIn } from '../record.js'
-import type { Side } from '../recorder/events.js'
+import type { MessageBody, Side } from '../recorder/events.js'
 import type { JsonRecord } from '../try/types.js'
 import { pointerOf } from './diff.js'
 import type { Expected, RecordedAnswer, RecordingCall } from './recording.js'
 
 /** A message between a client and the bridge. `in` is towards the bridge. */
-export interface ClientMessage {
-  dir: 'in' | 'out'
-  form: 'request' | 'result' | 'error' | 'notification'
+export interface ClientMessage extends Pick<MessageBody, 'dir' | 'form'> {
   /** The whole text, without secrets. */
   text: string
 }

@@ -1,5 +1,5 @@
 /** Makes a recorded call from a call of the inspector. */
-import type { MessageRow } from '../rows.js'
+import { isMessage } from '../recorder/events.js'
 import type { CallView } from '../views.js'
 import { type CallMessages, recordingCallOf, repeatableCallOf } from './from-messages.js'
 import type { RecordingCall } from './recording.js'
@@ -21,9 +21,8 @@ export function repeatableOfView(view: ShownCall): ReturnType<typeof repeatableC
 }
 
 function messagesOf({ client, events, server }: ShownCall): CallMessages {
-  const messages = events.filter(
-    (seen): seen is MessageRow => seen.kind === 'message' && seen.hop === 'client' && seen.form !== 'notification',
-  )
-  const texts = messages.map(({ dir, form, payload }) => ({ dir, form, text: payload?.cut === 0 ? payload.text : '' }))
-  return { server, client, messages: texts }
+  const messages = events
+    .filter((seen) => isMessage(seen, 'client'))
+    .map(({ dir, form, payload }) => ({ dir, form, text: payload?.cut === 0 ? payload.text : '' }))
+  return { server, client, messages }
 }

@@ -2,7 +2,14 @@
 
 import { BoundedMap } from '../../base/limits/bounded.js'
 import { connectTry, listOf } from '../try/client.js'
-import { type JsonRecord, type TryClient, type TryClientOptions, TryError, type TryQuestion } from '../try/types.js'
+import {
+  errorOf,
+  type JsonRecord,
+  type TryClient,
+  type TryClientOptions,
+  TryError,
+  type TryQuestion,
+} from '../try/types.js'
 import { type Difference, diff } from './diff.js'
 import { type Expected, hiddenIn, type RecordedAnswer, type Recording, type RecordingCall } from './recording.js'
 
@@ -163,10 +170,6 @@ class ReplayClients {
 async function toolsOf(client: TryClient): Promise<ReadonlyMap<unknown, JsonRecord>> {
   const { items } = await listOf(client, 'tools').catch(() => ({ items: [] as JsonRecord[] }))
   return new Map(items.map((tool) => [tool['name'], tool]))
-}
-
-function errorOf({ code, message, data }: TryError): JsonRecord {
-  return { ...(code !== undefined && { code }), message, ...(data !== undefined && { data }) }
 }
 
 function closed(client: Promise<TryClient>): Promise<void> {

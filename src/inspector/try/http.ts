@@ -1,12 +1,24 @@
-/** Messages of MCP over Streamable HTTP, for clients of both eras. */
+/** Messages of MCP over Streamable HTTP, and what clients of both eras make of them. */
 
 import { whole } from '../../base/rpc/source.js'
 import { SseDecoder } from '../../base/rpc/sse.js'
+import { pause } from '../../base/time/pause.js'
 import { isRecord } from '../record.js'
-import { type JsonRecord, type TryClient, TryError, type TryQuestion, type TryResponse } from './types.js'
+import {
+  type JsonRecord,
+  type TryClient,
+  TryError,
+  type TryEvent,
+  type TryQuestion,
+  type TryResponse,
+} from './types.js'
 
 /** Most bytes of an answer. */
 const MAX_TRIED_ANSWER = 32 * 1024 * 1024
+/** Milliseconds between two requests for the state of a task, and the most and least that a server can ask for. */
+const USUAL = 1_000
+const MOST = 30_000
+const LEAST = 100
 const utf8 = new TextDecoder()
 
 /** The messages of an answer, in their order. Throws a TryError for a status of an error whose body is no JSON-RPC error. */
@@ -54,8 +66,32 @@ export function resultOf({ result, error }: JsonRecord, status: number): JsonRec
   throw new TryError(String(message), typeof code === 'number' ? code : undefined, status, data)
 }
 
+/** The event of a notification; undefined for notifications that are not shown. `call`: the call that it came with. */
+export function eventOf({ method, params }: JsonRecord, call: number | undefined): TryEvent | undefined {
+  const { progressToken, progress, total, message, level, logger, data } = isRecord(params) ? params : {}
+  if (method === 'notifications/progress')
+    return {
+      kind: 'progress',
+      call: typeof progressToken === 'number' ? progressToken : (call ?? 0),
+      progress: Number(progress),
+      ...(typeof total === 'number' && { total }),
+      ...(typeof message === 'string' && { message }),
+    }
+  if (method === 'notifications/message')
+    return { kind: 'log', level: String(level), ...(typeof logger === 'string' && { logger }), data }
+  if (/list_changed$|\/updated$/.test(String(method)))
+    return { kind: 'changed', method: String(method), params: isRecord(params) ? params : {} }
+  return undefined
+}
+
+/** Waits for the interval that a server has asked for. Rejects when the signal aborts. */
+export async function untilNextPoll(interval: unknown, signal: AbortSignal): Promise<void> {
+  await pause(Math.min(Math.max(typeof interval === 'number' ? interval : USUAL, LEAST), MOST), signal)
+  signal.throwIfAborted()
+}
+
 /** Not every browser can iterate over a stream. */
-async function* chunksOf(body: ReadableStream<Uint8Array>) {
+export async function* chunksOf(body: ReadableStream<Uint8Array>) {
   const reader = body.getReader()
   try {
     for (;;) {

@@ -1,8 +1,6 @@
 /** A client of the legacy revisions for the inspector: a session, in which the server can ask at any time. */
 import { isRecord } from '../record.js'
-import { messagesIn, questionIn, resultOf, serverIn } from './http.js'
-import { eventOf } from './notifications.js'
-import { untilNextPoll } from './polling.js'
+import { eventOf, messagesIn, questionIn, resultOf, serverIn, untilNextPoll } from './http.js'
 import {
   CLIENT,
   type JsonRecord,

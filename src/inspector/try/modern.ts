@@ -14,9 +14,7 @@ import {
   TASKS_EXTENSION,
 } from '../../mcp/protocol/meta.js'
 import { isRecord } from '../record.js'
-import { messagesIn, questionIn, resultOf, serverIn } from './http.js'
-import { eventOf } from './notifications.js'
-import { untilNextPoll } from './polling.js'
+import { eventOf, messagesIn, questionIn, resultOf, serverIn, untilNextPoll } from './http.js'
 import {
   CLIENT,
   type JsonRecord,

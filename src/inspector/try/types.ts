@@ -118,3 +118,12 @@ export class TryError extends Error {
     this.data = data
   }
 }
+
+/** An error as it is in an answer. */
+export function errorOf({
+  code,
+  message,
+  data,
+}: Partial<Pick<TryError, 'code' | 'data'>> & { message: string }): JsonRecord {
+  return { ...(code !== undefined && { code }), message, ...(data !== undefined && { data }) }
+}

@@ -6,7 +6,7 @@
 import { html } from 'htm/preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CheckedValue } from '../../check/checked.js'
-import type { JsonRecord, TryEvent } from '../../try/types.js'
+import { errorOf, type JsonRecord, type TryEvent } from '../../try/types.js'
 import { duration, shown, size } from '../../words.js'
 import { type PageCall, waitingQuestions } from './calling.js'
 import { checkValue } from './checking.js'
@@ -41,15 +41,10 @@ export function Outcome({ call }: { call: PageCall }) {
       ${events.length > 0 && html`<ol class="told">${events.map((event) => html`<li>${wordsOf(event)}</li>`)}</ol>`}
       ${error && html`<p class="warning">${shown(error.message, MAX_SHOWN_ERROR)}${error.code === undefined ? '' : ` (${error.code})`}</p>`}
       ${error?.data !== undefined && html`<pre tabindex="0">${saidJson(error.data)}</pre>`}
-      ${expect && !cancel && (result || error) && html`<${Compared} expected=${expect} actual=${result ? { result } : { error: errorOf(error) }} />`}
+      ${expect && !cancel && (result || error) && html`<${Compared} expected=${expect} actual=${result ? { result } : { error: errorOf(error ?? { message: '' }) }} />`}
       ${result && html`<${Result} result=${result} outputSchema=${outputSchema} />`}
     </section>
   `
-}
-
-/** An error as it is in an answer. */
-function errorOf({ message, code, data }: NonNullable<PageCall['error']> = { message: '' }): JsonRecord {
-  return { ...(code !== undefined && { code }), message, ...(data !== undefined && { data }) }
 }
 
 function wordsOf(event: TryEvent): string {
