@@ -32,8 +32,9 @@ const packages: Record<string, readonly string[]> = {
     'clients/http',
     'app/embed/fastify',
     'entry',
+    'inspector/answers',
     'inspector/inspector',
-    'inspector/keep-routes',
+    'inspector/keeping',
     'inspector/routes',
     'inspector/try-routes',
   ],
@@ -63,6 +64,7 @@ const packages: Record<string, readonly string[]> = {
     'command/tail',
     'command/tail-connection',
     'inspector/hub/followed',
+    'inspector/tail/tail',
     'base/net/agent',
     'base/net/connections',
     'base/net/proxy',
@@ -222,10 +224,10 @@ const packages: Record<string, readonly string[]> = {
   'node:stream': [
     'app/embed',
     'app/in-memory-http',
-    'inspector/routes',
+    'inspector/answers',
+    'inspector/tail/tail',
     'inspector/try-routes',
     'command/program',
-    'command/tail',
     'command/demo/server',
     'command/demo/modern-server',
     'clients/http',
@@ -360,18 +362,20 @@ t.test('every place of the table "Where does a change go?" exists and has the co
   }
 })
 
-/** Commands that record or show calls. Each is loaded when it is asked for. */
-const WITH_INSPECTOR = ['inspect', 'inspector', 'record', 'replay', 'tail', 'tail-events', 'tail-lines']
-
-t.test('only commands that record or show calls know the inspector', async (t) => {
+t.test('the inspector has one door: a dynamic import of its facade, whose types it passes on', async (t) => {
   const users = own.filter((one) => floorOf(target(one)) === 'inspector' && floorOf(one.from) !== 'inspector')
   t.same(
-    [...new Set(users.map(({ from }) => from))].sort(),
-    WITH_INSPECTOR.map((name) => `command/${name}`),
+    users.map((one) => [one.from, target(one)]),
+    Array(2).fill(['command/inspector', 'inspector/parts']),
   )
+  const door = readFileSync(`${source}command/inspector.ts`, 'utf8')
+  t.same(door.match(/.*parts\.js'.*/g), [
+    "export type * from '../inspector/parts.js'",
+    "export const loadInspector = () => import('../inspector/parts.js')",
+  ])
 })
 
-t.test('a bridge loads what records and shows only if it has an inspector', async (t) => {
+t.test('no file that every bridge loads imports the inspector or a service', async (t) => {
   const load = (file: string, loaded: Set<string>): Set<string> => {
     if (loaded.has(file)) return loaded
     loaded.add(file)
@@ -384,12 +388,12 @@ t.test('a bridge loads what records and shows only if it has an inspector', asyn
     const loaded = [...load(start, new Set())]
     t.ok(loaded.length > 1, start)
     t.same(
-      loaded.filter((file) => floorOf(file) === 'inspector'),
+      loaded.filter((file) => ['inspector', 'services'].includes(floorOf(file))),
       [],
       start,
     )
   }
-  t.ok([...load('command/inspector', new Set())].some((file) => floorOf(file) === 'inspector'))
+  t.ok([...load('inspector/parts', new Set())].includes('inspector/ring'))
 })
 
 t.test('there is no circle of floors and rooms', async (t) => {

@@ -6,7 +6,6 @@ import { quoted, usualShell } from '../base/texts/shell.js'
 import { isStdio } from '../config/kinds.js'
 import { browserOf, type Settings } from '../config/settings.js'
 import { CALL_TOOL } from '../mcp/protocol/methods.js'
-import { browser } from '../services/oauth/person/browser.js'
 import { discoverCommand } from './announce.js'
 import { callDemo, paramsOf, requestOf, SAMPLE } from './demo/client.js'
 import { isForBrowsers } from './inspector-address.js'
@@ -46,7 +45,9 @@ export async function demo(settings: Settings, program: Program): Promise<void> 
         callDemo(url, stopping.signal).catch(() => {})
         if (inspector === undefined || !isForBrowsers(inspector) || !output.terminal) return
         // The address is printed, too.
-        browser({ command: browserOf(settings), env, platform })(inspector).catch(() => {})
+        import('../services/oauth/person/browser.js')
+          .then(({ browser }) => browser({ command: browserOf(settings), env, platform })(inspector))
+          .catch(() => {})
       },
       // The client stops first, so that the bridge has no calls to wait for.
       onStop: () => stopping.abort(),

@@ -9,12 +9,7 @@ import { adminFront } from '../app/http-app.js'
 import { INSPECT } from '../app/inspector-path.js'
 import { printable } from '../base/texts/printable.js'
 import { type Listen, parseListen } from '../config/settings.js'
-import { Hub } from '../inspector/hub/hub.js'
-import { MAX_PAST_FILE, type PastSession, pastSessionIn } from '../inspector/hub/past-session.js'
-import type { OtherSource } from '../inspector/other-source.js'
-import { PAGE } from '../inspector/page.js'
-import { type InspectorOptions, inspector } from '../inspector/routes.js'
-import { browser } from '../services/oauth/person/browser.js'
+import { type Hub, type InspectorOptions, type InspectorParts, loadInspector, type PastSession } from './inspector.js'
 import type { Program } from './program.js'
 import { socketsOf } from './tail-target.js'
 import { UsageError } from './usage-error.js'
@@ -30,26 +25,19 @@ export interface InspectAction {
 const PAGE_ADDRESS = 'http://127.0.0.1:9092'
 /** 192 random bits. */
 const PAGE_TOKEN_BYTES = 24
-/** What the inspector serves here, apart from where its events are from. */
-const ALIKE = {
-  hide: [],
-  page: PAGE,
-  tryToken: undefined,
-  onViewer: () => {},
-  onPayloads: () => {},
-  onClear: () => {},
-} satisfies Partial<InspectorOptions>
 
 /** Serves the page until the process ends. Throws a UsageError. */
 export async function runInspect(action: InspectAction, program: Program): Promise<void> {
   const { version, output, env, platform } = program
   const listen = parseListen(PAGE_ADDRESS) as Listen & { kind: 'http' }
   const token = randomBytes(PAGE_TOKEN_BYTES).toString('base64url')
-  const recording = action.file === undefined ? undefined : pastSessionOf(action.file)
-  const hub = recording ? undefined : hubOf(program)
-  const options: InspectorOptions = hub
-    ? { ...ALIKE, version, token, ring: hub.merged.ring, bridge: hub, mayTry: true, source: sourceOf(hub) }
-    : { ...ALIKE, version, token, ...ofFile(recording as PastSession, basename(action.file ?? '')) }
+  const parts = await loadInspector()
+  const recording = action.file === undefined ? undefined : pastSessionOf(action.file, parts)
+  const hub = recording ? undefined : hubOf(program, parts)
+  const options: InspectorOptions = {
+    ...{ version, token, hide: [], tryToken: undefined },
+    ...(hub ? ofHub(hub) : ofFile(recording as PastSession, basename(action.file ?? ''))),
+  }
   const app = await adminFront({
     settings: { publicUrl: undefined, allowedHosts: [] },
     listen,
@@ -57,7 +45,7 @@ export async function runInspect(action: InspectAction, program: Program): Promi
     inspector: {
       path: INSPECT,
       register: async (app) => {
-        await app.register(inspector, options)
+        await app.register(parts.inspector, options)
       },
     },
   })
@@ -74,10 +62,12 @@ export async function runInspect(action: InspectAction, program: Program): Promi
     `Inspector: ${address}\n${recording ? aboutFile(recording, action.file ?? '') : aboutBridges(hub?.size ?? 0)}`,
   )
   // The address is printed, too.
-  if (output.terminal && action.opensBrowser) browser({ env, platform })(address).catch(() => {})
+  if (!output.terminal || !action.opensBrowser) return
+  const { browser } = await import('../services/oauth/person/browser.js')
+  browser({ env, platform })(address).catch(() => {})
 }
 
-function hubOf({ env, output, uid = -1 }: Program): Hub {
+function hubOf({ env, output, uid = -1 }: Program, { Hub }: InspectorParts): Hub {
   const folder = socketsOf(env)
   if (folder === undefined)
     throw new UsageError(
@@ -92,17 +82,19 @@ function hubOf({ env, output, uid = -1 }: Program): Hub {
   })
 }
 
-function sourceOf(hub: Hub): OtherSource {
-  return {
-    textOf: (number) => hub.merged.textOf(number),
+function ofHub(hub: Hub) {
+  const { merged } = hub
+  const source: InspectorOptions['source'] = {
+    textOf: (number) => merged.textOf(number),
     textsOf: (call) => hub.textsOf(call),
     texts: hub,
     refresh: () => hub.refresh(),
   }
+  return { ring: merged.ring, bridge: hub, mayTry: true, source }
 }
 
 /** The events of a file. Throws a UsageError. */
-function pastSessionOf(path: string): PastSession {
+function pastSessionOf(path: string, { MAX_PAST_FILE, pastSessionIn }: InspectorParts): PastSession {
   const shown = printable(path, 300)
   let bytes: Buffer
   try {

@@ -2,11 +2,7 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import type { Log } from '../base/log/events.js'
 import { writePrivateFile } from '../base/net/private-file.js'
-import type { RecordEvent } from '../inspector/recorder/events.js'
-import { EventRecorder } from '../inspector/recorder/recorder.js'
-import { USUALLY_IGNORED } from '../inspector/replay/from-messages.js'
-import { GatheredCalls } from '../inspector/replay/gathered.js'
-import { MAX_RECORDING, readRecording, recordingText, writeCall } from '../inspector/replay/recording.js'
+import { type EventRecorder, type InspectorParts, loadInspector, type RecordEvent } from './inspector.js'
 import { UsageError } from './usage-error.js'
 
 export interface RecordOptions {
@@ -31,9 +27,11 @@ const MAX_RECORDED_CHARACTERS = 32 * 1024 * 1024
 const PAUSE = 1_000
 const PAUSE_FACTOR = 20
 
-/** Begins to write a file. Throws a UsageError if that is not possible. */
-export function startRecording(path: string, { hide, log }: RecordOptions): RecordingFile {
-  const { ignore, calls } = before(path)
+/** Begins to write a file. Rejects with a UsageError if that is not possible. */
+export async function startRecording(path: string, { hide, log }: RecordOptions): Promise<RecordingFile> {
+  const parts = await loadInspector()
+  const { EventRecorder, GatheredCalls, recordingText, writeCall } = parts
+  const { ignore, calls } = before(path, parts)
   let characters = calls.reduce((sum, { length }) => sum + length, 0)
   let isFull = false
   let timer: NodeJS.Timeout | undefined
@@ -86,7 +84,10 @@ export function startRecording(path: string, { hide, log }: RecordOptions): Reco
 }
 
 /** The calls that are in the file. Throws a UsageError if it is another file. */
-function before(path: string): { ignore: readonly string[]; calls: string[] } {
+function before(
+  path: string,
+  { MAX_RECORDING, USUALLY_IGNORED, readRecording, writeCall }: InspectorParts,
+): { ignore: readonly string[]; calls: string[] } {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (!found) return { ignore: USUALLY_IGNORED, calls: [] }
   const problem = (why: string) =>

@@ -6,11 +6,15 @@ import { type Paint, painterFor } from '../base/log/paint.js'
 import { printable, printableJson, printableLines } from '../base/texts/printable.js'
 import { utf8Text } from '../config/formats/utf8.js'
 import type { Settings } from '../config/settings.js'
-import { redactor } from '../inspector/redact.js'
-import type { Difference } from '../inspector/replay/diff.js'
-import { MAX_RECORDING, type Recording, type RecordingCall, readRecording } from '../inspector/replay/recording.js'
-import { type Replayed, replayed } from '../inspector/replay/run.js'
-import type { TryClientOptions } from '../inspector/try/types.js'
+import {
+  type Difference,
+  type InspectorParts,
+  loadInspector,
+  type Recording,
+  type RecordingCall,
+  type Replayed,
+  type ReplayOptions,
+} from './inspector.js'
 import { probingBridge } from './probe.js'
 import type { Program } from './program.js'
 import { UsageError } from './usage-error.js'
@@ -31,7 +35,8 @@ const SENTENCE = 1_000
  * if the file is wrong. Rejects with a Fault if the only server is not reachable.
  */
 export async function runReplay({ file, settings, json }: ReplayCommand, program: Program): Promise<boolean> {
-  const recording = recordingIn(file)
+  const parts = await loadInspector()
+  const recording = recordingIn(file, parts)
   const { env, output, errors } = program
   const bridge = await probingBridge(settings, program)
   const paint = painterFor(program.stdout, env)
@@ -41,7 +46,7 @@ export async function runReplay({ file, settings, json }: ReplayCommand, program
       if (verdict instanceof Fault && bridge.mounts.size === 1) throw verdict
     })
     const all: Replayed[] = []
-    for await (const one of replayed(recording, optionsOf(bridge, settings))) {
+    for await (const one of parts.replayed(recording, optionsOf(bridge, settings, parts))) {
       all.push(json ? one : { ...one, differences: [] })
       if (!json) output.out(inLines(one, paint))
     }
@@ -53,7 +58,7 @@ export async function runReplay({ file, settings, json }: ReplayCommand, program
 }
 
 /** The recording in a file. Throws a UsageError. */
-function recordingIn(file: string): Recording {
+function recordingIn(file: string, { MAX_RECORDING, readRecording }: InspectorParts): Recording {
   try {
     const found = statSync(file, { throwIfNoEntry: false })
     if (!found) throw new Error('the file does not exist')
@@ -70,7 +75,7 @@ function recordingIn(file: string): Recording {
   }
 }
 
-function optionsOf({ inspected }: Bridge, settings: Settings): Parameters<typeof replayed>[1] {
+function optionsOf({ inspected }: Bridge, settings: Settings, { redactor }: InspectorParts): ReplayOptions {
   const redact = redactor(settings.inspect?.hide ?? [])
   const names = inspected.targets().map(({ name }) => name)
   const [only] = names.length === 1 ? names : []
@@ -89,7 +94,7 @@ function optionsOf({ inspected }: Bridge, settings: Settings): Parameters<typeof
 
 /** Sends requests to what the bridge serves. */
 function sender({ call }: Bridge['inspected']) {
-  return async (target: string, { method, headers, body, signal }: Parameters<TryClientOptions['send']>[0]) => {
+  return async (...[target, { method, headers, body, signal }]: Parameters<ReplayOptions['send']>) => {
     const bytes = body === undefined ? undefined : new Uint8Array(Buffer.from(body))
     const answer = await call(target, { method, headers, body: bytes, signal })
     if (!answer) throw new Error(`There is no server or group "${target}"`)

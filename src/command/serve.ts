@@ -22,6 +22,7 @@ import type { Tracing } from '../services/telemetry/types.js'
 import { announce, report } from './announce.js'
 import { collectLessOften } from './garbage.js'
 import { Heartbeat } from './heartbeat.js'
+import { loadInspector } from './inspector.js'
 import { inspectorAddress } from './inspector-address.js'
 import { ManagedLayer } from './managed-servers.js'
 import { configOf, flagsOf } from './own-command.js'
@@ -98,23 +99,23 @@ export async function serve(
   const replicas = worker
     ? await worker.replicas(settings, log)
     : settings.redis && (await import('../app/replicas.js')).replicasOf(settings, log)
+  const folder = stateFolder(env, homeFolder())
   const recording =
     record === undefined
       ? undefined
-      : (await import('./record.js')).startRecording(record, { hide: settings.inspect?.hide ?? [], log })
+      : await (await import('./record.js')).startRecording(record, { hide: settings.inspect?.hide ?? [], log })
   const inspector =
     settings.inspect &&
-    (await import('./inspector.js')).inspectorOf(settings.inspect, {
+    new (await loadInspector()).Inspector(settings.inspect, {
       version,
       log,
-      env,
+      folder,
       replica: replicas?.id,
       mayTry: isCallable(settings),
       title: titleOf(settings),
       also: recording?.record,
     })
   const recorder = inspector?.recorder ?? recording?.recorder
-  const folder = stateFolder(env, homeFolder())
   const lists = listStoreOf(settings, { folder, log, records: replicas?.records })
   const tracer = tracing?.tracer
   const managed = new ManagedLayer()

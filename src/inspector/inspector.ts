@@ -8,11 +8,11 @@ import { withoutCredentials } from '../base/credentials/credentials.js'
 import type { Log } from '../base/log/events.js'
 import type { Settings } from '../config/settings.js'
 import type { InspectedBridge } from '../mcp/ports/inspected-bridge.js'
-import { PAGE } from './page.js'
+import type { InspectorOptions } from './answers.js'
 import type { RecordEvent } from './recorder/events.js'
 import { EventRecorder } from './recorder/recorder.js'
 import { Ring } from './ring.js'
-import { type InspectorOptions, inspector } from './routes.js'
+import { inspector } from './routes.js'
 
 /** 192 random bits. */
 const TOKEN_BYTES = 24
@@ -96,24 +96,11 @@ export class Inspector {
       title: title === undefined ? undefined : withoutCredentials(title),
       token,
       hide: this.#settings.hide,
-      page: PAGE,
       bridge,
       mayTry,
       // Only its user can open a socket without a token.
       tryToken: token === undefined ? undefined : this.#settings.tryToken,
-      onViewer: ({ ip }) =>
-        log.info({ event: 'inspector_opened', from: ip, payloads: this.#ring.kept.payloads }, 'inspector opened'),
-      onPayloads: ({ ip }, { payloads, until }) =>
-        log.info(
-          {
-            event: 'inspector_payloads',
-            from: ip,
-            payloads,
-            ...(until !== undefined && { until: new Date(until).toISOString() }),
-          },
-          'inspector payloads changed',
-        ),
-      onClear: ({ ip }) => log.info({ event: 'inspector_cleared', from: ip }, 'inspector memory cleared'),
+      log,
     }
   }
 }

@@ -1,8 +1,11 @@
 /** Events from elsewhere: other bridges, or a file. */
 
-import type { TextSwitch } from './keep-routes.js'
 import type { KeptText } from './recorder/events.js'
+import type { Ring } from './ring.js'
 import type { CallView } from './views.js'
+
+/** Which texts are kept, and the switch for it. */
+export type TextSwitch = Pick<Ring, 'kept' | 'hasTexts' | 'keepAll'>
 
 /** A source of events other than the bridge in this process. */
 export interface OtherSource {

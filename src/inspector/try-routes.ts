@@ -6,15 +6,8 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { INSPECT } from '../app/inspector-path.js'
 import { Fault } from '../base/fault/fault.js'
-import type { InspectedBridge } from '../mcp/ports/inspected-bridge.js'
+import { type Inspected, queryOf, whyNoCalls } from './answers.js'
 import { check } from './check/checks.js'
-import { queryOf } from './keep-routes.js'
-
-export interface TryOptions {
-  bridge: InspectedBridge
-  /** The reason why the sender of a request may not call; undefined if it may. */
-  whyNot(request: FastifyRequest): string | undefined
-}
 
 /** Most requests at once, streams included. */
 const MAX_TRIES = 64
@@ -36,7 +29,8 @@ const OWN = new Set([
   'x-content-type-options',
 ])
 
-export async function tryRoutes(app: FastifyInstance, { bridge, whyNot }: TryOptions): Promise<void> {
+export async function tryRoutes(app: FastifyInstance, inspected: Inspected): Promise<void> {
+  const { bridge } = inspected
   let open = 0
   // Only JSON: a page of another origin could send the content types of forms without being asked for permission.
   app.removeAllContentTypeParsers()
@@ -44,7 +38,7 @@ export async function tryRoutes(app: FastifyInstance, { bridge, whyNot }: TryOpt
   app.addContentTypeParser('application/json', parser, (_request, body, done) => done(null, body))
 
   app.addHook('onRequest', (request, _reply, done) => {
-    const why = whyNot(request)
+    const why = whyNoCalls(inspected, request)
     if (why !== undefined) throw new Fault('insufficientScope', why)
     if (request.method !== 'POST' && hasBody(request))
       throw new Fault('invalidRequest', `A ${request.method} request cannot have a body`)

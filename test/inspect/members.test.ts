@@ -1,12 +1,12 @@
 /** Calls through a group belong to the group and to the server that they are for: what is counted, shown and found of them. */
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
-import { lineOf } from '../../src/command/tail-lines.js'
 import { readFilter } from '../../src/inspector/filter.js'
 import { toHar } from '../../src/inspector/har.js'
 import { Merged, MergedSource } from '../../src/inspector/hub/merged.js'
 import { Inspector } from '../../src/inspector/inspector.js'
 import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
+import { lineOf } from '../../src/inspector/tail/lines.js'
 import type { CallView, ServerNow, ServerView, Views } from '../../src/inspector/views.js'
 import { whereOf } from '../../src/inspector/words.js'
 import { CLIENTS, connect } from '../matrix/clients.js'

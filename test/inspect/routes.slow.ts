@@ -320,8 +320,8 @@ t.test('serves markup and invisible characters in names as plain text', async (t
 t.test('stores the texts of all calls for five minutes on request', async (t) => {
   let now = 1_000
   const ring = new Ring({ origin: 0, now: () => now })
-  const told: unknown[] = []
-  const base = await startInspector(t, ring, { onPayloads: (_request, kept) => told.push(kept) })
+  const told: object[] = []
+  const base = await startInspector(t, ring, { log: { info: (line: object) => told.push(line) } })
   const put = async (keep: string, headers: Record<string, string> = { authorization }) =>
     await fetch(`${base}/inspect/payloads?keep=${keep}`, { method: 'POST', headers })
   const texts = { request: '{"a":1}', result: '{"b":2}' }
@@ -351,7 +351,12 @@ t.test('stores the texts of all calls for five minutes on request', async (t) =>
   t.equal(await isKept(6), true)
   t.same(await (await put('configured')).json(), old)
   t.equal(await isKept(7), false, 'or when somebody ends it')
-  t.same(told, [{ payloads: 'all', until: 301_000 }, { payloads: 'all', until: 601_000 }, { payloads: 'off' }])
+  const line = { event: 'inspector_payloads', from: '127.0.0.1' }
+  t.same(told, [
+    { ...line, payloads: 'all', until: new Date(301_000).toISOString() },
+    { ...line, payloads: 'all', until: new Date(601_000).toISOString() },
+    { ...line, payloads: 'off' },
+  ])
 })
 
 t.test('bounds the number of viewers', async (t) => {

@@ -6,9 +6,10 @@ import { Fault } from '../../src/base/fault/fault.js'
 import { SseDecoder } from '../../src/base/rpc/sse.js'
 import { refuse } from '../../src/clients/http/replies.js'
 import { origin } from '../../src/clients/plugins/origin.js'
+import type { InspectorOptions } from '../../src/inspector/answers.js'
 import type { RecordedEvent } from '../../src/inspector/recorder/events.js'
 import type { Ring } from '../../src/inspector/ring.js'
-import { type InspectorOptions, inspector } from '../../src/inspector/routes.js'
+import { inspector } from '../../src/inspector/routes.js'
 import type { InspectedBridge } from '../../src/mcp/ports/inspected-bridge.js'
 import type { ServerStatus } from '../../src/mcp/ports/server-status.js'
 import type { Scope } from './scope.js'
@@ -37,13 +38,9 @@ export async function startInspector(
     version: '0.0.0',
     token: TOKEN,
     hide: [],
-    page: undefined,
     bridge: bridgeOf([]),
     mayTry: false,
     tryToken: undefined,
-    onViewer: () => {},
-    onPayloads: () => {},
-    onClear: () => {},
     ...more,
   })
   await app.listen(where)

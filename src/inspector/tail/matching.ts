@@ -1,8 +1,8 @@
 /** Selects the events for `mcp-bridge tail --json`: all events of matching calls, including calls that match late. */
-import type { CallFilter } from '../inspector/filter.js'
-import { isRunning } from '../inspector/phases.js'
-import type { RecordedEvent } from '../inspector/recorder/events.js'
-import type { CallView } from '../inspector/views.js'
+import type { CallFilter } from '../filter.js'
+import { isRunning } from '../phases.js'
+import type { RecordedEvent } from '../recorder/events.js'
+import type { CallView } from '../views.js'
 
 export class MatchingEvents {
   readonly #filter: CallFilter

@@ -1,15 +1,15 @@
 /** Formats calls and other events as lines of `mcp-bridge tail`. */
 
-import type { Colour, Paint } from '../base/log/paint.js'
-import { printableJson } from '../base/texts/printable.js'
-import type { CopyFormName } from '../config/copy-forms.js'
-import { adviceOn } from '../inspector/advice.js'
-import { errorMessage } from '../inspector/error-message.js'
-import { plainOf } from '../inspector/markdown.js'
-import type { Change, RecordedEvent } from '../inspector/recorder/events.js'
-import { COPY_FORMS } from '../inspector/replay/copies.js'
-import { httpStatus, type MessageRow, rowsOf } from '../inspector/rows.js'
-import type { CallView } from '../inspector/views.js'
+import type { Colour, Paint } from '../../base/log/paint.js'
+import { printableJson } from '../../base/texts/printable.js'
+import type { CopyFormName } from '../../config/copy-forms.js'
+import { adviceOn } from '../advice.js'
+import { errorMessage } from '../error-message.js'
+import { plainOf } from '../markdown.js'
+import { type Change, isMessage, type RecordedEvent } from '../recorder/events.js'
+import { COPY_FORMS } from '../replay/copies.js'
+import { httpStatus, type MessageRow, rowsOf } from '../rows.js'
+import type { CallView } from '../views.js'
 import {
   brief,
   briefServer,
@@ -23,7 +23,7 @@ import {
   shownInLine,
   statusOf,
   whereOf,
-} from '../inspector/words.js'
+} from '../words.js'
 
 /** Most characters of the message of an error. */
 const MESSAGE = 1_000
@@ -51,10 +51,8 @@ export function lineOf(call: CallView, paint: Paint): string {
 
 /** The HTTP status of the last answer to the client, unless it is 200. */
 function refusedWith(call: CallView): string[] {
-  const statuses = call.events.flatMap((seen) =>
-    seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'out' ? (httpStatus(seen, call) ?? []) : [],
-  )
-  const status = statuses.at(-1) ?? 200
+  const answers = call.events.filter((seen) => isMessage(seen, 'client', 'out'))
+  const status = answers.flatMap((answer) => httpStatus(answer, call) ?? []).at(-1) ?? 200
   return status === 200 ? [] : [`HTTP ${status}`]
 }
 
