@@ -25,6 +25,14 @@ t.test('no two bounds have the same name', async (t) => {
   t.same(repeated(places), [])
 })
 
+t.test('the halves have one name on both sides and in both eras', async (t) => {
+  const halves = readdirSync(root, { recursive: true, encoding: 'utf8' }).map((name) => name.replaceAll('\\', '/'))
+  t.same(
+    halves.filter((name) => /^(?:clients|servers)\/[^/]+\/half\.ts$/.test(name)).sort(),
+    ['clients', 'servers'].flatMap((side) => ['legacy', 'modern'].map((era) => `${side}/${era}/half.ts`)),
+  )
+})
+
 /** What labels of tests look like: `A5 `, `R20: `, `11.22 `, `4: `. */
 const LABELLED = /\b(?:t\.)?test\(\s*['"`](?:[A-Z]{1,2}\d{1,3}[:, ]|\d{1,2}\.\d{1,2}[:, ]|\d{1,3}: ).*/g
 

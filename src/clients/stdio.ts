@@ -18,8 +18,8 @@ import { Conversation } from './legacy/conversation.js'
 import { InFlight } from './legacy/in-flight.js'
 import type { SessionSettings } from './legacy/session.js'
 import { type Logger, tell } from './logger.js'
-import { ModernDownstream } from './modern.js'
-import { movingSubscription } from './moving-subscription.js'
+import { ModernDownstream } from './modern/half.js'
+import { movingSubscription } from './modern/moving-subscription.js'
 
 /** What a client on a pipe is served. */
 export interface PipePlace {

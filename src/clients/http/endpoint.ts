@@ -23,7 +23,7 @@ import {
 import { looksModern } from '../../mcp/protocol/eras.js'
 import { checkHeaders, single, versionHeader } from '../../mcp/protocol/headers.js'
 import { methodTraits } from '../../mcp/protocol/methods.js'
-import { ModernDownstream } from '../modern.js'
+import { ModernDownstream } from '../modern/half.js'
 import { Answer } from './answer.js'
 import { forget, readBodies, reserveUntilClosed } from './body.js'
 import { checkMedia } from './content-type.js'

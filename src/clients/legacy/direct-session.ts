@@ -20,10 +20,10 @@ import { tellSession } from '../logger.js'
 import { failureError, lastOf } from '../outcome.js'
 import { endWith } from '../token-end.js'
 import type { SortedBatch } from './batch.js'
+import { TranslatedSession } from './half.js'
 import { InFlight } from './in-flight.js'
 import { LinkedCall } from './linked-call.js'
 import type { AboutRequest, ClientSession, OpenOptions, SessionPlace, SessionRecord } from './session.js'
-import { TranslatedSession } from './translated-session.js'
 
 /** Milliseconds in which a server over HTTP ends a call itself that its client has cancelled, with an answer or without. */
 const END_WITHIN = 1_000

@@ -10,8 +10,8 @@ import { decodeInitialize } from '../../mcp/protocol/legacy-client.js'
 import type { AnsweredInitialize, DirectSession, LegacyRoute } from '../../mcp/protocol/upstream.js'
 import { CallLogEntry } from '../call-log.js'
 import { callerOf, DirectClientSession, type DirectClientSessionOptions } from './direct-session.js'
+import { TranslatedSession } from './half.js'
 import type { Opened, OpenOptions } from './session.js'
-import { TranslatedSession } from './translated-session.js'
 
 /**
  * Answers `initialize` and opens the session. `known` is the result of `legacyRoute`, if the caller has called it already.

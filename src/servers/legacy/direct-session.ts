@@ -60,10 +60,10 @@ import { SessionCheck } from '../session-check.js'
 import type { Loss } from '../session-loss.js'
 import type { TaskOwners } from '../task-owners.js'
 import { ChannelError } from '../transport/channel.js'
+import { OutgoingBatch } from './batch.js'
 import { ClientTraces } from './client-traces.js'
 import { answeredWith, resultIn, sendOpening } from './handshake.js'
 import { OrderedDelivery } from './ordered-delivery.js'
-import { OutgoingBatch } from './outgoing-batch.js'
 
 export interface DirectSessionOptions {
   principal: string

@@ -1,14 +1,14 @@
 /** The downstream half of the modern era: answers each request from the request alone, without a session. */
 
-import { Fault } from '../base/fault/fault.js'
-import type { Memory, Reservation } from '../base/limits/memory.js'
-import { error as errorMessage, type Id, idKey, type Notification, type Request } from '../base/rpc/message.js'
-import { detach, type JsonSource, wireOf } from '../base/rpc/source.js'
-import { objectIn, parseObject } from '../base/rpc/splice.js'
-import { ECHOED, printable } from '../base/texts/printable.js'
-import type { HangUp, Signal } from '../base/time/hang-up.js'
-import type { RecordedHeaders } from '../mcp/ports/recorder.js'
-import { OwnedByReplica } from '../mcp/ports/replicas.js'
+import { Fault } from '../../base/fault/fault.js'
+import type { Memory, Reservation } from '../../base/limits/memory.js'
+import { error as errorMessage, type Id, idKey, type Notification, type Request } from '../../base/rpc/message.js'
+import { detach, type JsonSource, wireOf } from '../../base/rpc/source.js'
+import { objectIn, parseObject } from '../../base/rpc/splice.js'
+import { ECHOED, printable } from '../../base/texts/printable.js'
+import type { HangUp, Signal } from '../../base/time/hang-up.js'
+import type { RecordedHeaders } from '../../mcp/ports/recorder.js'
+import { OwnedByReplica } from '../../mcp/ports/replicas.js'
 import type {
   Call,
   CallersHeaders,
@@ -19,12 +19,12 @@ import type {
   Notify,
   ReceivedNotice,
   ServerNotification,
-} from '../mcp/protocol/call.js'
-import type { Compat } from '../mcp/protocol/classify.js'
-import type { Encoded } from '../mcp/protocol/encoded.js'
-import { NEWEST_MODERN } from '../mcp/protocol/eras.js'
-import { TASKS_EXTENSION } from '../mcp/protocol/meta.js'
-import { LEGACY_CLIENT_NOTIFICATIONS, LISTEN, methodTraits } from '../mcp/protocol/methods.js'
+} from '../../mcp/protocol/call.js'
+import type { Compat } from '../../mcp/protocol/classify.js'
+import type { Encoded } from '../../mcp/protocol/encoded.js'
+import { NEWEST_MODERN } from '../../mcp/protocol/eras.js'
+import { TASKS_EXTENSION } from '../../mcp/protocol/meta.js'
+import { LEGACY_CLIENT_NOTIFICATIONS, LISTEN, methodTraits } from '../../mcp/protocol/methods.js'
 import {
   type DecodedModernRequest,
   decodeBareDiscover,
@@ -33,15 +33,15 @@ import {
   detached,
   type Envelope,
   encodeReply,
-} from '../mcp/protocol/modern-client.js'
-import { checkFilter } from '../mcp/protocol/subscriptions.js'
-import type { ReceivedTrace } from '../mcp/protocol/trace.js'
-import type { Upstream } from '../mcp/protocol/upstream.js'
-import { CallLogEntry } from './call-log.js'
-import { type Frame, onlyIncreasing, type Send } from './frames.js'
-import type { Logger } from './logger.js'
-import { type FailedCall, failureError } from './outcome.js'
-import { endWith } from './token-end.js'
+} from '../../mcp/protocol/modern-client.js'
+import { checkFilter } from '../../mcp/protocol/subscriptions.js'
+import type { ReceivedTrace } from '../../mcp/protocol/trace.js'
+import type { Upstream } from '../../mcp/protocol/upstream.js'
+import { CallLogEntry } from '../call-log.js'
+import { type Frame, onlyIncreasing, type Send } from '../frames.js'
+import type { Logger } from '../logger.js'
+import { type FailedCall, failureError } from '../outcome.js'
+import { endWith } from '../token-end.js'
 
 /** What the transport knows about a request. */
 export interface Arrived {

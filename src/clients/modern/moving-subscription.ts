@@ -3,10 +3,10 @@
  * could not connect again. After each change everything in it is reported as changed.
  */
 
-import { HangUp } from '../base/time/hang-up.js'
-import { unlessAborted } from '../base/time/time.js'
-import { ENDED, OneAcknowledgement } from '../mcp/listening/keep-open.js'
-import type { Call, Final, Handler } from '../mcp/protocol/call.js'
+import { HangUp } from '../../base/time/hang-up.js'
+import { unlessAborted } from '../../base/time/time.js'
+import { ENDED, OneAcknowledgement } from '../../mcp/listening/keep-open.js'
+import type { Call, Final, Handler } from '../../mcp/protocol/call.js'
 
 /** What happens to all subscriptions of a pipe. */
 export interface PipeChanges {
