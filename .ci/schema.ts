@@ -1,11 +1,10 @@
-/** Writes what is made of the schemas: JSON Schemas of the configuration, of manifests and of the chart, pages of docs about options and messages, what the inspector explains, and types of the options. */
+/** Writes what is made of the schemas: JSON Schemas of the configuration, of manifests and of the chart, pages of docs about options and messages, and types of the options. */
 import { writeFileSync } from 'node:fs'
 import { configurationPages } from '../src/command/configuration-page.js'
 import { settingsSchema } from '../src/config/json-schema.js'
 import { manifestJsonSchema } from '../src/services/discovery/manifest.js'
 import { chartSchema } from './chart-schema.js'
 import { defaultsModule } from './defaults.js'
-import { explanationsModule } from './explanations.js'
 import { fileOptionsModule } from './file-options.js'
 import { troubleshootingPages } from './troubleshooting.js'
 
@@ -16,6 +15,5 @@ for (const [name, text] of Object.entries(configurationPages()))
   writeFileSync(new URL(`../docs/reference/${name}`, import.meta.url), text)
 for (const [path, text] of Object.entries(troubleshootingPages()))
   writeFileSync(new URL(`../docs/${path}`, import.meta.url), text)
-writeFileSync(new URL('../src/inspector/explanations.ts', import.meta.url), explanationsModule())
 writeFileSync(new URL('../src/config/defaults.ts', import.meta.url), defaultsModule())
 writeFileSync(new URL('../src/app/embed/file-options.ts', import.meta.url), fileOptionsModule())

@@ -8,7 +8,8 @@ import { LineWriter } from './base/log/writer.js'
 import { waitForEachAddress } from './base/net/families.js'
 import { versionOfBridge } from './base/version.js'
 import { checkNow, invalidAsJson } from './command/check.js'
-import { cliErrorOf, EXIT, inFields, inWords } from './command/errors.js'
+import { ENDS, EXIT } from './command/ends.js'
+import { cliErrorOf, inFields, inWords } from './command/errors.js'
 import { adviceToRun, configOf, probeAgain } from './command/own-command.js'
 import { type Command, parseCommand, speaksToPeople } from './command/parse.js'
 import { type EndSignal, type Program, quietLog, sourcesOf, WORKER } from './command/program.js'
@@ -95,9 +96,10 @@ const program: Program = {
   fail(error) {
     const { errors, output } = program
     const shown = cliErrorOf(error, errors)
+    const { code, kind } = ENDS[shown.event]
     if (errors.readable) STDERR.write(inWords(shown))
-    else createLog({ level: 'error', format: 'json' }, output).fatal(inFields(shown), shown.kind)
-    process.exitCode = shown.code
+    else createLog({ level: 'error', format: 'json' }, output).fatal(inFields(shown), kind)
+    process.exitCode = code
   },
   end,
   abort: () => process.exit(EXIT.failed),

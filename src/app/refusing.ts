@@ -1,6 +1,7 @@
 /** Refuses HTTP requests with JSON-RPC errors: counts, logs and audits them, and drops the rest of a request. */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Fault, type FaultName } from '../base/fault/fault.js'
+import { Fault } from '../base/fault/fault.js'
+import type { FaultName } from '../base/fault/faults.js'
 import { tooLarge } from '../clients/http/body.js'
 import { named, type Refusals, refusedOf, whoseIn } from '../clients/http/refusals.js'
 import { refuse } from '../clients/http/replies.js'

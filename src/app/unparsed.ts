@@ -1,7 +1,8 @@
 /** Refuses what Node cannot parse as an HTTP request, or what arrives too slowly, with the answers of other refusals. */
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { Fault, type FaultName } from '../base/fault/fault.js'
+import { Fault } from '../base/fault/fault.js'
+import type { FaultName } from '../base/fault/faults.js'
 import { error as errorMessage } from '../base/rpc/message.js'
 import { linger } from './linger.js'
 

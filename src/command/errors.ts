@@ -1,28 +1,20 @@
-/** Errors that end the program, such as a port in use: what happened, details, what to do next, and the exit code. */
+/** Errors that end the program, such as a port in use: what happened, details, and what to do next. */
 
 import { ListenError, type ListenOption, optionOf } from '../app/listen-error.js'
 import { Fault, isOfSignIn } from '../base/fault/fault.js'
-import type { LogEvent, LogFields } from '../base/log/events.js'
+import type { LogFields } from '../base/log/events.js'
 import { printable } from '../base/texts/printable.js'
 import { ConfigError } from '../config/settings.js'
 import { adviceOn, type OperatorAdvice } from '../servers/advice.js'
 import { ChannelError } from '../servers/transport/channel.js'
 import { lastWordsIn } from '../servers/transport/stdio/stderr-tail.js'
 import { inLine } from './check.js'
+import type { EndEvent } from './ends.js'
 import { ownerOf, whoHas } from './port-owner.js'
 import { UsageError } from './usage-error.js'
 
-/** Why the program ends with an error. */
-export type EndEvent = Extract<
-  LogEvent,
-  'command_line_invalid' | 'config_invalid' | 'server_unavailable' | 'listen_failed' | 'unexpected_error'
->
-
 export interface CliError {
-  code: number
   event: EndEvent
-  /** The message of the last line of the log: the same text for all errors with this event. */
-  kind: string
   /** One sentence. */
   why: string
   /** Further lines. */
@@ -32,8 +24,6 @@ export interface CliError {
   /** Further fields for programs, besides `why`. */
   fields: Readonly<Record<string, unknown>>
 }
-
-export const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 } as const
 
 /** What the program was doing. */
 export interface Circumstances {
@@ -52,9 +42,7 @@ const LINE = 1_000
 export function cliErrorOf(error: unknown, circumstances: Circumstances): CliError {
   if (error instanceof UsageError)
     return {
-      code: EXIT.usage,
       event: 'command_line_invalid',
-      kind: 'invalid command line',
       why: error.message,
       details: [],
       next: `Run "mcp-bridge ${error.command === undefined ? '' : `${error.command} `}--help" for help.`,
@@ -62,9 +50,7 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
     }
   if (error instanceof ConfigError)
     return {
-      code: EXIT.config,
       event: 'config_invalid',
-      kind: 'invalid configuration',
       why: 'invalid configuration:',
       details: error.issues.map(inLine),
       fields: { issues: error.issues },
@@ -72,8 +58,7 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
   if (error instanceof Fault) return ofServer(error, circumstances)
   if (error instanceof ListenError)
     return {
-      code: EXIT.failed,
-      ...LISTEN,
+      event: 'listen_failed',
       why: error.message,
       details: [],
       next: error.next.replace('--listen', `--${optionOf(error)}`),
@@ -82,7 +67,7 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
   if (error instanceof Error && 'syscall' in error && /^(?:listen|getaddrinfo)$/.test(String(error.syscall)))
     return ofListening(error, circumstances)
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  return { code: EXIT.failed, event: 'unexpected_error', kind: 'unexpected error', why: text, details: [], fields: {} }
+  return { event: 'unexpected_error', why: text, details: [], fields: {} }
 }
 
 /** For people, on a terminal. */
@@ -106,9 +91,7 @@ function ofServer(fault: Fault, { probing, target, probe }: Circumstances): CliE
   const again = probing ? '' : `${probe?.() ?? 'mcp-bridge probe with the same words'} shows ${shown}. `
   const further = `${again}--log-level debug shows more.`
   return {
-    code: EXIT.failed,
     event: 'server_unavailable',
-    kind: 'server unavailable',
     why: fault.message,
     details: failureLines(fault, { probing, target }),
     next: further,
@@ -144,8 +127,6 @@ export function failureLines(fault: Fault, { probing, target }: Circumstances): 
     ...(next === undefined ? [] : [next]),
   ]
 }
-
-const LISTEN = { event: 'listen_failed', kind: 'cannot listen' } as const
 
 /** An error of `server.listen`. */
 type ListeningError = Error & { code?: unknown; address?: unknown; port?: unknown; hostname?: unknown }
@@ -186,5 +167,5 @@ function ofListening(error: ListeningError, { platform = 'linux' }: Circumstance
     `cannot listen on port ${port}: ${error.message}`,
     otherPort(error),
   ]
-  return { code: EXIT.failed, ...LISTEN, why, details: [], next, fields: { port } }
+  return { event: 'listen_failed', why, details: [], next, fields: { port } }
 }

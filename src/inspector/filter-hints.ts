@@ -1,6 +1,6 @@
 /** Hints about words of a filter that are valid, but may not mean what the writer intended. */
 
-import type { Blame } from '../base/fault/fault.js'
+import type { Blame } from '../base/fault/faults.js'
 import { didYouMean } from '../base/texts/nearest.js'
 import { LEGACY, MODERN } from '../mcp/protocol/eras.js'
 import type { CallView } from './views.js'

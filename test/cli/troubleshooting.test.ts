@@ -2,11 +2,12 @@
 import { existsSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { troubleshootingPages } from '../../.ci/troubleshooting.js'
-import { faults } from '../../src/base/fault/fault.js'
-import { cliErrorOf, EXIT, inWords } from '../../src/command/errors.js'
+import { CAUSES } from '../../src/base/fault/causes.js'
+import { STATUSES } from '../../src/base/fault/failures.js'
+import { faults } from '../../src/base/fault/faults.js'
+import { ENDS, EXIT } from '../../src/command/ends.js'
+import { cliErrorOf, inWords } from '../../src/command/errors.js'
 import { parseCommand } from '../../src/command/parse.js'
-import { BY_STATUS } from '../../src/servers/advice.js'
-import { CAUSES } from '../../src/servers/transport/causes.js'
 import { atLeast } from '../support/at-least.js'
 
 const docs = new URL('../../docs/', import.meta.url)
@@ -28,13 +29,13 @@ t.test('every fault, cause, status and exit code is on a page', async (t) => {
     t.ok(page.includes(`| ${reason} | ${code} | ${status} | `), `${reason} ${code} ${status}`)
   }
   for (const { what } of Object.values(CAUSES)) t.ok(page.includes(`| \`${what}\` | `), what)
-  for (const status of Object.keys(BY_STATUS)) t.match(page, new RegExp(`^\\| (?:\\d+, )*${status}[,\\s]`, 'm'))
+  for (const status of Object.keys(STATUSES)) t.match(page, new RegExp(`^\\| (?:\\d+, )*${status}[,\\s]`, 'm'))
   for (const code of Object.values(EXIT)) t.match(page, new RegExp(`\\| ${code} \\||Exit code ${code} `))
 })
 
 t.test('reasons of sign-in are explained in docs/auth.md', async (t) => {
   const auth = read('auth.md')
-  const rows = page.matchAll(/\| `(\w+)` \|.*\| Signing in to the server\. \|/g)
+  const rows = page.matchAll(/\| `(\w+)` \|.*\| See \[auth\.md\]\(\.\.\/auth\.md#errors\)\. \|/g)
   for (const [, reason = ''] of atLeast(t, 5, 'reasons', rows)) t.match(auth, `| \`${reason}\` |`)
 })
 
@@ -66,6 +67,6 @@ t.test('an error of the command line begins and ends as the page says', async (t
   } catch (error) {
     const shown = cliErrorOf(error, { probing: false })
     t.match(inWords(shown), /^mcp-bridge: unknown flag --bogus\n {2}Run "mcp-bridge probe --help" for help\.\n$/)
-    t.ok(page.includes(`| ${shown.code} | \`${shown.event}\` |`))
+    t.ok(page.includes(`| ${ENDS[shown.event].code} | \`${shown.event}\` |`))
   }
 })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { Fault, type FaultName, faults } from '../../src/base/fault/fault.js'
+import { Fault } from '../../src/base/fault/fault.js'
+import { type FaultName, faults } from '../../src/base/fault/faults.js'
 
 t.test('every row follows the specification and the conventions of the bridge', async (t) => {
   // -32042: revision 2025-11-25, for a URL that a person has to open.

@@ -1,7 +1,8 @@
 /** The table of errors in docs/auth.md, against the faults that there are. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { Fault, type FaultName, faults, isOfSignIn } from '../../src/base/fault/fault.js'
+import { Fault, isOfSignIn } from '../../src/base/fault/fault.js'
+import { type FaultName, faults } from '../../src/base/fault/faults.js'
 
 const page = readFileSync(new URL('../../docs/auth.md', import.meta.url), 'utf8')
 const [, section = ''] = page.split('\n## Errors\n')

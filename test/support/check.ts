@@ -1,5 +1,6 @@
 /** `mcp-bridge check` without a process for each file. */
 import { checkedInWords } from '../../src/command/check.js'
+import { ENDS } from '../../src/command/ends.js'
 import { cliErrorOf, inWords } from '../../src/command/errors.js'
 import { parseCommand } from '../../src/command/parse.js'
 
@@ -10,6 +11,6 @@ export function check(file: string, { env = {}, args = [] }: { env?: Record<stri
     return { code: 0, said: command.kind === 'check' ? checkedInWords(command) : '' }
   } catch (error) {
     const complaint = cliErrorOf(error, { probing: false })
-    return { code: complaint.code, said: inWords(complaint) }
+    return { code: ENDS[complaint.event].code, said: inWords(complaint) }
   }
 }

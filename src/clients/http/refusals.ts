@@ -4,7 +4,8 @@
  */
 import type { FastifyRequest } from 'fastify'
 import { withoutCredentials } from '../../base/credentials/credentials.js'
-import type { Fault, FaultName } from '../../base/fault/fault.js'
+import type { Fault } from '../../base/fault/fault.js'
+import type { FaultName } from '../../base/fault/faults.js'
 import type { Log } from '../../base/log/events.js'
 import { shownPrincipal } from '../../base/texts/principal.js'
 import { printable } from '../../base/texts/printable.js'

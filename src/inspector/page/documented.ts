@@ -28,5 +28,5 @@ export function Advised({ failure }: { failure: ShownFailure }) {
   const advice = adviceOn(failure)
   if (!advice) return null
   const line = (text: string) => html`<${Line} text=${text} document="troubleshooting.md" />`
-  return html`<p class="advice">${line(advice.meaning)} <b>What to do:</b> ${line(advice.next)}</p>`
+  return html`<p class="advice">${line(advice.what)} <b>What to do:</b> ${line(advice.next)}</p>`
 }

@@ -1,6 +1,6 @@
 /** The recorded events, such as calls, messages, sessions and refusals, in order. */
 
-import type { Blame } from '../../base/fault/fault.js'
+import type { Blame } from '../../base/fault/faults.js'
 import type { Wire } from '../../base/rpc/source.js'
 import type { Cancelled, Outcome } from '../../mcp/ports/outcome.js'
 import type { Era } from '../../mcp/protocol/eras.js'

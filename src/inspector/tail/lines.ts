@@ -59,7 +59,7 @@ function refusedWith(call: CallView): string[] {
 /** Advice about a failed call, under its line. */
 export function adviceFor({ status: outcome, fault, why: message }: CallView): string {
   const advice = adviceOn({ outcome, fault, message })
-  return advice ? `    ${plainOf(advice.meaning)} What to do: ${plainOf(advice.next)}\n` : ''
+  return advice ? `    ${plainOf(advice.what)} What to do: ${plainOf(advice.next)}\n` : ''
 }
 
 /** The error message of a call, under its line, if known. */

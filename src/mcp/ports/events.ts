@@ -1,6 +1,6 @@
 /** Events that can be counted as metrics. Code that causes one reports it here and does not know who counts it. */
 
-import type { Blame, FaultName } from '../../base/fault/fault.js'
+import type { Blame, FaultName } from '../../base/fault/faults.js'
 import type { Era } from '../protocol/eras.js'
 
 /** An event. `group` is the group that a client has called; then `server` is empty, or the member that the event is about. */

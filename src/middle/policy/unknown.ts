@@ -1,5 +1,6 @@
 /** The error for a name that a caller cannot know: nothing in it tells whether the server has such an item. */
-import { Fault, type FaultName } from '../../base/fault/fault.js'
+import { Fault } from '../../base/fault/fault.js'
+import type { FaultName } from '../../base/fault/faults.js'
 import { ECHOED, printable } from '../../base/texts/printable.js'
 import type { Call } from '../../mcp/protocol/call.js'
 

@@ -8,7 +8,7 @@ import {
   type Metric,
   Registry,
 } from 'prom-client'
-import { faults } from '../../base/fault/fault.js'
+import { faults } from '../../base/fault/faults.js'
 import type { CallEvent, Conditions, Gauge, Observe } from '../../mcp/ports/events.js'
 import { CALL_TOOL, methods } from '../../mcp/protocol/methods.js'
 import { type Tally, Timer } from './timer.js'

@@ -4,7 +4,8 @@
  */
 
 import type { SealKey } from '../../../base/crypto/seal.js'
-import { Fault, faults, isOfSignIn } from '../../../base/fault/fault.js'
+import { Fault, isOfSignIn } from '../../../base/fault/fault.js'
+import { faults } from '../../../base/fault/faults.js'
 import type { Memory } from '../../../base/limits/memory.js'
 import { EMPTY, edit, raw } from '../../../base/rpc/splice.js'
 import type { Observe } from '../../../mcp/ports/events.js'
