@@ -1,58 +1,32 @@
 /** The bridge: creates the mounts, and starts, reloads and shuts down. */
 
-import { getHeapStatistics } from 'node:v8'
 import { keyOf } from '../base/crypto/seal.js'
-import { Fault, isOfStore } from '../base/fault/fault.js'
-import { Bound } from '../base/limits/bound.js'
-import { Memory } from '../base/limits/memory.js'
+import { Fault } from '../base/fault/fault.js'
 import type { Log } from '../base/log/events.js'
 import { pause } from '../base/time/pause.js'
-import { EventStore } from '../clients/http/event-store.js'
-import { Refusals } from '../clients/http/refusals.js'
-import { CountedWindows } from '../clients/plugins/counted-windows.js'
 import type { PipeOptions, PipePlace } from '../clients/stdio.js'
 import { changedOptions } from '../config/changed.js'
-import {
-  groupPaths,
-  type Listen,
-  parseListen,
-  type Settings,
-  servedPaths,
-  shareOf,
-  signsIn,
-} from '../config/settings.js'
+import { groupPaths, type HttpListen, httpListen, type Settings, servedPaths, signsIn } from '../config/settings.js'
 import type { BridgeStatus } from '../mcp/ports/bridge-status.js'
 import type { Conditions, Gauge } from '../mcp/ports/events.js'
 import type { InspectedBridge } from '../mcp/ports/inspected-bridge.js'
-import { PageQuestions } from '../middle/policy/approval/page-questions.js'
-import { keepResults } from '../middle/policy/cache/results.js'
-import { KeptResults } from '../middle/policy/cut/kept.js'
-import type { Verdict } from '../servers/era/verdict.js'
 import type { UpstreamServer } from '../servers/server.js'
 import type { HttpReplicas } from '../services/replicas/replicas.js'
-import type { AuditLines } from '../services/telemetry/audit-lines.js'
 import type { MetricData } from '../services/telemetry/metrics.js'
-import { type BridgeContext, observerOf } from './context.js'
-import { Descriptors } from './descriptors.js'
+import type { BridgeContext } from './context.js'
 import type { GroupMount } from './group-mount.js'
-import { HttpService, httpListen } from './http-service.js'
+import { HttpService } from './http-service.js'
 import { InspectorFront } from './inspector-front.js'
-import { keptOwners } from './kept-owners.js'
-import { keptParts } from './kept-parts.js'
 import type { Front } from './listener.js'
 import type { Mount } from './mount.js'
 import { NextMounts } from './next-mounts.js'
 import type { Served } from './served.js'
 import { type Services, servicesFor } from './services.js'
 import type { Shared } from './shared.js'
+import { changeShared, sharedFor } from './shared-parts.js'
 import { addressesInUse, certificatesOf, gaugesOf, processNow, readinessOf, serversNow, statusOf } from './status.js'
 import { type Ready, readinessTogether, statusTogether } from './together.js'
-
-/**
- * Called with the result of a server's warm-up: its verdict, or a Fault; undefined if that needs the credential of a
- * caller. It is awaited.
- */
-export type WarmedUp = (mount: Mount, verdict: Verdict | Fault | undefined) => unknown
+import { type WarmedUp, warmUp } from './warm-up.js'
 
 /** The result of a reload: names of servers, by what happened to them. */
 export interface ReloadResult {
@@ -68,10 +42,6 @@ export interface ReloadResult {
 /** Milliseconds between two checks during shutdown, and how many there are while the last answers are sent. */
 const DRAIN_CHECK = 20
 const LAST_CHECKS = 50
-/** Most servers that are warmed up at the same time. */
-const AT_ONCE = 4
-/** Milliseconds until a server is tried again that needs what replicas share, while Redis is unavailable. */
-const STORE_CHECK = 1_000
 /** Options that need a restart. */
 export const NEED_RESTART = [
   'listen',
@@ -102,13 +72,11 @@ export class Bridge {
   readonly #context: BridgeContext
   readonly #log: Log
   readonly #shared: Shared
-  readonly #refusals: Refusals
   readonly #replicas: HttpReplicas | undefined
   readonly #http: HttpService
   /** What the inspector shows, and a way to call what is served. */
   readonly inspected: InspectedBridge & Required<Pick<InspectedBridge, 'status'>>
   #callable: InspectorFront | undefined
-  readonly #audit: AuditLines | undefined
   #mounts: NextMounts
   #groupUrls: ReadonlyMap<string, string> = new Map()
   /** Retired mounts that still have calls in progress. */
@@ -126,41 +94,8 @@ export class Bridge {
     this.#settings = settings
     this.#context = { ...context }
     this.#log = context.log
-    const { calls, subscriptions } = settings.limits
-    const share = shareOf(settings)
     this.#replicas = context.replicas
-    const memory = new Memory({ max: memoryOf(settings), share })
-    const observe = observerOf(context)
-    this.#refusals = new Refusals(context.log, observe)
-    const { replicas } = context
-    const windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('tool', name, ms)))
-    const { audit } = settings
-    const startAudit = context.services?.startAudit
-    if (audit && !startAudit) throw new Error('The code of the audit log is not loaded')
-    this.#audit =
-      audit && startAudit?.(audit, { ...context, changed: (failure) => this.#logAudit(failure, audit.file) })
-    const keys = settings.stateKeys.map(keyOf)
-    const pushedOut = ({ server }: { server: string }) => observe?.({ kind: 'cut', server, what: 'pushed_out' })
-    this.#shared = {
-      keys,
-      isShared: parseListen(settings.listen).kind !== 'stdio',
-      replicas: this.#replicas,
-      audit: this.#audit,
-      desk: undefined,
-      countCall: (name, milliseconds) => windows.count(name, milliseconds),
-      subscribers: keptOwners('subscriber', replicas?.records),
-      approvals: keptOwners('approval', replicas?.records),
-      pageQuestions: new PageQuestions(keptOwners('question', replicas?.records)),
-      calls: new Bound({ max: calls, share }),
-      subscriptions: new Bound({ max: subscriptions, share }),
-      memory,
-      results: keepResults(memory),
-      kept: new KeptResults(keys, keptParts(replicas?.records, memory, pushedOut)),
-      events: new EventStore(memory),
-      refusals: this.#refusals,
-      descriptors: new Descriptors(context.log),
-      loggedCalls: settings.log.calls,
-    }
+    this.#shared = sharedFor(settings, context)
     const { metrics, workers } = context
     workers?.tells({
       status: () => this.inspected.status(),
@@ -179,10 +114,7 @@ export class Bridge {
     }
     this.#http = new HttpService({
       context: this.#context,
-      refusals: this.#refusals,
-      audit: this.#audit,
-      desk: () => this.#shared.desk,
-      questions: this.#shared.pageQuestions,
+      shared: this.#shared,
       state: async () => (workers ? readinessTogether(await workers.gather<Ready>('readiness')) : this.#readiness),
       status: async () =>
         workers ? statusTogether(await workers.gather<BridgeStatus>('status')) : this.inspected.status(),
@@ -207,12 +139,12 @@ export class Bridge {
 
   /** The address of the inspector, without its token; undefined without an inspector on HTTP. */
   get inspectUrl(): string | undefined {
-    return this.#http.inspectUrl
+    return this.#http.operators.inspectUrl
   }
 
   /** The `admin` address, if there is one. */
   get adminUrl(): string | undefined {
-    return this.#http.adminUrl
+    return this.#http.operators.adminUrl
   }
 
   /** The mounts, by name of their server. */
@@ -231,9 +163,7 @@ export class Bridge {
   }
 
   /** Serves HTTP. Resolves to the URLs of the endpoints, by name of their server. */
-  async listen(
-    listen: Listen & { kind: 'http' } = httpListen(this.#settings.listen),
-  ): Promise<ReadonlyMap<string, string>> {
+  async listen(listen: HttpListen = httpListen(this.#settings.listen)): Promise<ReadonlyMap<string, string>> {
     const origin = await this.#http.listen(listen, this.#settings, this.#mounts)
     const urls = (paths: ReadonlyMap<string, readonly string[]>) =>
       new Map([...paths].map(([name, [first]]) => [name, origin + first]))
@@ -256,7 +186,7 @@ export class Bridge {
     const moves = (move: (to: PipePlace) => void) => {
       this.#piped = { served: served as Served, move }
     }
-    await served?.pipe({ ...streams, moves, patience: this.#settings.timeouts.drainTimeout })
+    await served?.clients.pipe({ ...streams, moves, patience: this.#settings.timeouts.drainTimeout })
     this.#piped = undefined
     this.#answerable = false
   }
@@ -266,43 +196,12 @@ export class Bridge {
     return this.#warmUp([...this.mounts.values()], report)
   }
 
-  async #warmUp(mounts: readonly Mount[], report: WarmedUp): Promise<void> {
-    let waiting = await this.#warmUpOnce([...mounts], report)
-    while (waiting.length > 0 && !this.#stopping) {
-      await pause(STORE_CHECK)
-      const served = [...this.mounts.values()]
-      waiting = await this.#warmUpOnce(
-        waiting.filter((mount) => served.includes(mount)),
-        report,
-      )
-    }
-  }
-
-  /** Resolves to those that cannot be tried without the Redis of the replicas, which is unavailable. */
-  async #warmUpOnce(waiting: Mount[], report: WarmedUp): Promise<Mount[]> {
-    const withoutStore: Mount[] = []
-    const next = async (): Promise<void> => {
-      const mount = waiting.shift()
-      if (!mount) return
-      if (await this.#rests(mount)) {
-        mount.rest()
-        return next()
-      }
-      const verdict = await mount.server.warmUp().catch((error: unknown) => Fault.from(error))
-      if (isOfStore(verdict)) withoutStore.push(mount)
-      else {
-        if (verdict && !(verdict instanceof Fault) && !this.#stopping) mount.learnNames()
-        if (!this.#stopping) await report(mount, verdict)
-      }
-      return next()
-    }
-    await Promise.all(Array.from({ length: AT_ONCE }, next))
-    return withoutStore
-  }
-
-  async #rests(mount: Mount): Promise<boolean> {
-    for (const group of this.groups.values()) if (await group.rests(mount)) return true
-    return false
+  #warmUp(mounts: readonly Mount[], report: WarmedUp): Promise<void> {
+    return warmUp(mounts, report, {
+      mounts: () => this.mounts,
+      groups: () => this.groups,
+      isStopping: () => this.#stopping,
+    })
   }
 
   /**
@@ -338,26 +237,17 @@ export class Bridge {
     // Counted in checks, because on a busy machine everything takes longer, and clients need their turns.
     for (let checks = 0; !this.#isAnswered && checks < LAST_CHECKS; checks++) await pause(DRAIN_CHECK)
     this.#http.stopListening()
-    this.#refusals.close()
+    this.#shared.refusals.close()
     await this.#context.inspector?.close()
     await left
     await this.#replicas?.close()
     await Promise.all([this.#http.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
-    await this.#audit?.close()
+    await this.#shared.audit?.close()
   }
 
   /** Groups come first, so that their calls end before their servers do. */
   get #all(): readonly Served[] {
     return [...this.groups.values(), ...this.mounts.values(), ...this.#retiring]
-  }
-
-  #logAudit(failure: unknown, file: string | undefined): void {
-    if (failure === undefined) this.#log.info({ event: 'audit_resumed' }, 'the audit log can be written again')
-    else
-      this.#log.error(
-        { event: 'audit_failed', ...(file !== undefined && { file }), err: failure },
-        'the audit log cannot be written',
-      )
   }
 
   get #idle(): boolean {
@@ -374,9 +264,9 @@ export class Bridge {
 
   get #inspectorFront(): InspectorFront {
     const { requests, windows } = this.#http
-    const { audit } = this.#shared
+    const { refusals, audit } = this.#shared
     this.#callable ??= new InspectorFront(() => ({ settings: this.#settings, mounts: this.#mounts }), {
-      refusals: this.#refusals,
+      refusals,
       audit,
       requests,
       windows,
@@ -388,7 +278,7 @@ export class Bridge {
     return readinessOf(this.mounts, this.groups, {
       isStopping: this.#stopping,
       redisUp: this.#replicas?.isUp,
-      issuers: this.#http.issuers,
+      issuers: this.#http.issuers.states,
       piped: this.#piped?.served,
     })
   }
@@ -402,7 +292,7 @@ export class Bridge {
     return {
       redisUp: this.#replicas?.isUp,
       redisMayEvict: this.#replicas?.mayEvict,
-      issuers: this.#http.issuers,
+      issuers: this.#http.issuers.states,
       addresses: addressesInUse(this.mounts),
       certificates: certificatesOf(this.mounts, [this.#http.certificate, this.#replicas?.certificate]),
     }
@@ -445,10 +335,7 @@ export class Bridge {
     this.#movePipe()
     const keys = settings.stateKeys.map(keyOf)
     if (this.#replicas) this.#replicas.keys = keys
-    this.#shared.keys.splice(0, this.#shared.keys.length, ...keys)
-    Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
-    Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
-    this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
+    changeShared(this.#shared, settings, keys)
     this.#context.recorder?.note('config', `servers: ${inWords(changes)}`)
     this.#warmUp([...fresh], report).catch(() => {})
     for (const one of gone)
@@ -463,7 +350,7 @@ export class Bridge {
     const { onlyOne: served } = this.#mounts
     if (!this.#piped || !served || this.#piped.served === served) return
     this.#piped.served = served
-    this.#piped.move(served.place)
+    this.#piped.move(served.clients.place)
   }
 
   /** Closes a mount that is no longer served, when its calls have ended or `drainTimeout` has passed. */
@@ -474,7 +361,7 @@ export class Bridge {
     await this.#until(performance.now() + drainTimeout, () => mount.busy.calls === 0 || this.#stopping)
     if (this.#stopping) return
     mount.cut()
-    for (let checks = 0; mount.unanswered > 0 && checks < LAST_CHECKS; checks++) await pause(DRAIN_CHECK)
+    for (let checks = 0; mount.clients.unanswered > 0 && checks < LAST_CHECKS; checks++) await pause(DRAIN_CHECK)
     await mount.close(false)
     this.#retiring.delete(mount)
   }
@@ -500,9 +387,4 @@ function picked(settings: Settings, keys: readonly (keyof Settings)[]): object {
 function inWords({ added, changed, removed }: ReloadResult): string {
   const parts = Object.entries({ added, changed, removed }).filter(([, names]) => names.length > 0)
   return parts.map(([what, names]) => `${what} ${names.join(', ')}`).join('; ') || 'unchanged'
-}
-
-/** Bytes of the memory ledger: as configured, otherwise a quarter of the heap limit. */
-function memoryOf({ limits }: Settings): number {
-  return limits.memory ?? Math.floor(getHeapStatistics().heap_size_limit / 4)
 }

@@ -1,12 +1,23 @@
 /** The client side of a mount: on stdio, and over HTTP, whose code is loaded on first use. */
 
+import type { SessionSettings } from '../clients/legacy/session.js'
 import { type PipeOptions, type PipePlace, servePipe } from '../clients/stdio.js'
+import { isStdio, type ServerSettings } from '../config/settings.js'
 import type { Gauge } from '../mcp/ports/events.js'
+import type { Admission } from '../middle/policy/admission.js'
 import type { HttpMount, HttpMountOptions } from './http-mount.js'
+import type { CommonSettings } from './mount-settings.js'
+import { timesOf } from './server-options.js'
 import type { Shared } from './shared.js'
 
-export interface ClientSideOptions extends HttpMountOptions {
+export interface ClientSideOptions extends Omit<HttpMountOptions, 'isGroup' | 'further' | 'sessionSettings'> {
+  /** The settings now: a reload may change them. A group has no server. */
+  settings: CommonSettings & { server?: ServerSettings }
   shared: Shared
+  /** The version of the bridge. */
+  version: string
+  /** Where calls register that do not pass the policies. */
+  admission: Admission
 }
 
 /** Streams of a client on stdio, or of one in memory. */
@@ -14,12 +25,19 @@ export type Pipe = Pick<PipeOptions, 'input' | 'output' | 'patience' | 'principa
 
 export class ClientSide {
   readonly #options: ClientSideOptions
+  readonly #sessionSettings: SessionSettings
   #http: Promise<HttpMount> | undefined
   /** The HTTP side, once it is created. */
   #served: HttpMount | undefined
 
   constructor(options: ClientSideOptions) {
+    const { settings, version, admission } = options
     this.#options = options
+    this.#sessionSettings = {
+      ...sessionSettingsIn(settings),
+      serverInfo: JSON.stringify({ name: 'mcp-bridge', version }),
+      begin: (abort) => admission.begin(abort),
+    }
   }
 
   /** The usage of its bounds. */
@@ -40,14 +58,20 @@ export class ClientSide {
 
   async #makeHttp(): Promise<HttpMount> {
     const { HttpMount } = await import('./http-mount.js')
-    this.#served = new HttpMount(this.#options)
+    const { server } = this.#options.settings
+    this.#served = new HttpMount({
+      ...this.#options,
+      isGroup: server === undefined,
+      further: server === undefined || isStdio(server) ? [] : server.paths,
+      sessionSettings: this.#sessionSettings,
+    })
     return this.#served
   }
 
   /** What a client on stdio is served. */
   get place(): PipePlace {
-    const { upstream, settings, sessionSettings, log } = this.#options
-    return { upstream, log, settings: sessionSettings, options: settings }
+    const { upstream, settings, log } = this.#options
+    return { upstream, log, settings: this.#sessionSettings, options: settings }
   }
 
   /**
@@ -62,6 +86,7 @@ export class ClientSide {
 
   /** Applies the settings, which have changed. */
   adapt(): void {
+    Object.assign(this.#sessionSettings, sessionSettingsIn(this.#options.settings))
     this.#served?.adapt()
   }
 
@@ -88,4 +113,12 @@ export class ClientSide {
   close(): void {
     this.#served?.close()
   }
+}
+
+/** What sessions of clients take from settings. */
+function sessionSettingsIn(settings: ClientSideOptions['settings']) {
+  const { server, compat } = settings
+  const { strictRevisions, emulateTasks } = compat
+  const { answer: answerWithin } = server ? timesOf(settings, server) : settings.timeouts
+  return { strict: server?.strictRevisions ?? strictRevisions, emulateTasks, answerWithin }
 }

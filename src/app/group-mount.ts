@@ -3,11 +3,9 @@
 import { Fault } from '../base/fault/fault.js'
 import type { Simplified } from '../base/texts/simplified.js'
 import { lookEvery } from '../base/time/time.js'
-import type { SessionSettings } from '../clients/legacy/session.js'
-import type { PipePlace } from '../clients/stdio.js'
 import type { GroupSettings } from '../config/settings.js'
 import type { Gauge } from '../mcp/ports/events.js'
-import type { Handler, Policy, Sender } from '../mcp/protocol/call.js'
+import type { Handler, Policy } from '../mcp/protocol/call.js'
 import type { Era } from '../mcp/protocol/eras.js'
 import { methodTraits } from '../mcp/protocol/methods.js'
 import type { Upstream } from '../mcp/protocol/upstream.js'
@@ -17,11 +15,10 @@ import type { GroupPlan, Member } from '../middle/group/member.js'
 import { Admission } from '../middle/policy/admission.js'
 import { compose } from '../middle/policy/compose.js'
 import { reading } from '../middle/policy/cut/reading.js'
-import { chosenFrom } from '../middle/policy/forwarding.js'
 import { SimplifiedTools } from '../middle/policy/portable/simplified.js'
-import { ClientSide, type Pipe } from './client-side.js'
+import { ClientSide } from './client-side.js'
 import { type BridgeContext, logOf, observerOf } from './context.js'
-import type { HttpMount } from './http-mount.js'
+import { memberOf, titleOf } from './members.js'
 import type { Health, Mount } from './mount.js'
 import type { CommonSettings } from './mount-settings.js'
 import { auditOfGroup, portableOf } from './pipeline.js'
@@ -40,8 +37,6 @@ export interface GroupHealth {
 const LOOK_EVERY = 1_000
 /** Milliseconds that a list waits for a server whose last list is known, by default. */
 const KNOWN_WAIT = 500
-/** Most characters of a title made from the names of servers. */
-const MAX_TITLE = 60
 
 export class GroupMount implements Served {
   readonly name: string
@@ -49,12 +44,11 @@ export class GroupMount implements Served {
   readonly #version: string
   /** The settings now: a reload may change them. */
   readonly #settings: CommonSettings
-  readonly #sessionSettings: SessionSettings
   /** The group behind its policies. */
   readonly upstream: Upstream
   readonly #group: Group
   readonly #admission = new Admission()
-  readonly #clients: ClientSide
+  readonly clients: ClientSide
   #entry: GroupSettings
   #mounts: readonly Mount[] = []
   /** The headers of callers that a server of the group gets. */
@@ -69,56 +63,34 @@ export class GroupMount implements Served {
   /** The group behind its policies, as its servers define their tools, and as clients see it. */
   readonly #guarded: Handler
   #handle: Handler
-  /** The policies that make tools portable: of the group, or of one of its servers, whose names stay. */
-  readonly #portable: (entry: GroupSettings, server?: string) => Policy[]
+  readonly #shared: Shared
   readonly #simplified = new SimplifiedTools()
-  /** Its name in the audit log; undefined without one. */
-  readonly #auditedAs: string | undefined
 
   constructor(entry: GroupSettings, given: CommonSettings, shared: Shared, context: BridgeContext) {
     const { name } = entry
     const { version } = context
     const log = logOf({ kind: 'group', name, eraOf: (server) => this.#eraOf(server) }, shared, context)
+    const settings = { ...given }
     this.name = name
     this.#version = version
-    const settings = { ...given }
     this.#settings = settings
     this.#entry = entry
-    this.#auditedAs = shared.audit && name
-    const results = reading({
-      server: name,
-      isOn: () => this.#mounts.some(({ cutsResults }) => cutsResults),
-      ...shared,
-    })
-    this.#group = new Group({
-      name,
+    this.#shared = shared
+    const isOn = () => this.#mounts.some(({ policies }) => policies.cutsResults)
+    const { lists, calls } = reading({ server: name, isOn, ...shared })
+    const group = new Group({
+      ...{ name, version, log },
       plan: this.#planOf(),
       keys: shared.keys,
-      version,
       memory: shared.memory,
-      log,
       advise: log.advise,
       observe: observerOf(context),
       store: context.lists,
-      own: results.calls,
+      own: calls,
     })
-    const group = this.#group
-    const { lists } = results
-    const audited = auditOfGroup(name, settings, shared.audit)
-    const { note } = this.#simplified
-    this.#portable = ({ schemas }, server) =>
-      portableOf({
-        server: name,
-        schemas,
-        memory: shared.memory,
-        keepsNames: server !== undefined,
-        told: (tool, one) => {
-          if (server !== undefined) note(`${server} ${tool}`, one && { ...one, server })
-          // Only its name: the rest has been said of the server.
-          else note(tool, one?.shown === undefined ? undefined : { tool, shown: one.shown })
-        },
-      })
-    this.#guarded = compose(group.handle, ...(audited ? [audited] : []), this.#admitted, this.#admission.policy, lists)
+    this.#group = group
+    const audited = auditOfGroup(name, settings, shared)
+    this.#guarded = compose(group.handle, ...audited, this.#admitted, this.#admission.policy, lists)
     this.#handle = compose(this.#guarded, ...this.#portable(entry))
     this.upstream = {
       handle: (call) => this.#handle(call),
@@ -126,21 +98,11 @@ export class GroupMount implements Served {
       legacyRoute: () => group.legacyRoute(),
       connected: (principal, client) => group.connected(principal, client),
     }
-    this.#sessionSettings = {
-      ...sessionSettingsIn(settings),
-      serverInfo: JSON.stringify({ name: 'mcp-bridge', version }),
-      begin: (abort) => this.#admission.begin(abort),
-    }
-    this.#clients = new ClientSide({
-      name,
-      isGroup: true,
+    this.clients = new ClientSide({
+      ...{ name, settings, shared, version, log },
       upstream: this.upstream,
-      log,
-      settings,
-      further: [],
-      sessionSettings: this.#sessionSettings,
+      admission: this.#admission,
       forwarded: () => ({ names: this.#forwarded }),
-      shared,
     })
   }
 
@@ -149,8 +111,7 @@ export class GroupMount implements Served {
     const { instructionBytes } = this.#settings.limits
     const { firstList } = this.#settings.timeouts
     Object.assign(this.#settings, settings)
-    Object.assign(this.#sessionSettings, sessionSettingsIn(settings))
-    this.#clients.adapt()
+    this.clients.adapt()
     const isSame = settings.limits.instructionBytes === instructionBytes && settings.timeouts.firstList === firstList
     if (!isSame) this.#group.change(this.#planOf())
   }
@@ -181,7 +142,11 @@ export class GroupMount implements Served {
             : memberOf(
                 mount,
                 // Where results are cut, the group has the tool that reads them, and its servers do not.
-                { prefix, group: mount.cutsResults ? this.name : this.#auditedAs, sleeps: sleeps[i] ?? false },
+                {
+                  prefix,
+                  group: mount.policies.cutsResults || this.#shared.audit ? this.name : undefined,
+                  sleeps: sleeps[i] ?? false,
+                },
                 this.#portable(entry, mount.name),
               ),
         ]
@@ -230,12 +195,8 @@ export class GroupMount implements Served {
     return { calls: this.#admission.inFlight, parked: 0 }
   }
 
-  get sessions(): number {
-    return this.#clients.sessions
-  }
-
   get gauges(): Gauge[] {
-    return this.#clients.gauges
+    return this.clients.gauges
   }
 
   /** The health for `/readyz`: ready if a server is ready, down if all servers or a required one are down. */
@@ -255,42 +216,26 @@ export class GroupMount implements Served {
     }
   }
 
-  http(): Promise<HttpMount> {
-    return this.#clients.http()
-  }
-
-  get place(): PipePlace {
-    return this.#clients.place
-  }
-
-  pipe(streams: Pipe): Promise<void> {
-    return this.#clients.pipe(streams)
-  }
-
   drain(): void {
     this.#draining = true
     this.#admission.end()
-    this.#clients.drain()
+    this.clients.drain()
   }
 
   async leave(): Promise<void> {
-    await Promise.all([this.#clients.leave(), this.#group.flush()])
+    await Promise.all([this.clients.leave(), this.#group.flush()])
   }
 
   cut(): void {
     this.#admission.cut()
-    this.#clients.cut()
-  }
-
-  get unanswered(): number {
-    return this.#clients.unanswered
+    this.clients.cut()
   }
 
   /** Ends everything of the group. The mounts of its servers end the servers. */
   close(): Promise<void> {
     this.drain()
     this.cut()
-    this.#clients.close()
+    this.clients.close()
     clearInterval(this.#looking)
     this.#group.close()
     return Promise.resolve()
@@ -314,6 +259,22 @@ export class GroupMount implements Served {
     const eras = new Set(this.#mounts.flatMap((mount) => (server === '' || mount.name === server ? mount.era : [])))
     const [era] = eras
     return eras.size === 1 ? era : undefined
+  }
+
+  /** The policies that make tools portable: of the group, or of one of its servers, whose names stay. */
+  #portable({ schemas }: GroupSettings, server?: string): Policy[] {
+    const { note } = this.#simplified
+    return portableOf({
+      server: this.name,
+      schemas,
+      memory: this.#shared.memory,
+      keepsNames: server !== undefined,
+      told: (tool, one) => {
+        if (server !== undefined) note(`${server} ${tool}`, one && { ...one, server })
+        // Only its name: the rest has been said of the server.
+        else note(tool, one?.shown === undefined ? undefined : { tool, shown: one.shown })
+      },
+    })
   }
 
   #planOf(): GroupPlan {
@@ -341,47 +302,6 @@ export class GroupMount implements Served {
       ? Promise.reject(new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 }))
       : next(call)
   }
-}
-
-/** What sessions of clients take from settings. */
-function sessionSettingsIn({ compat, timeouts }: CommonSettings) {
-  const { strictRevisions: strict, emulateTasks } = compat
-  return { strict, emulateTasks, answerWithin: timeouts.answer }
-}
-
-function memberOf(
-  mount: Mount,
-  { prefix, group, sleeps }: { prefix: string; group: string | undefined; sleeps: boolean },
-  policies: readonly Policy[],
-): Member {
-  const { handle: served, notify, withholds, ...rest } = mount.upstream
-  const handle = compose(served, ...policies)
-  // A server gets no headers for others.
-  const chosen = <T extends Sender>(one: T): T =>
-    one.credential === undefined ? one : { ...one, credential: chosenFrom(one.credential, mount.forwarded) }
-  const upstream: Upstream = {
-    ...rest,
-    handle: (call) => handle(chosen(group === undefined ? call : { ...call, group })),
-    notify: (notice) => notify(chosen(notice)),
-    ...(withholds && { withholds: (call) => withholds(chosen(call)) }),
-  }
-  const { lists } = mount.plan
-  return {
-    server: mount.name,
-    ...{ prefix, upstream, lists, sleeps },
-    sleepsAfter: () => mount.idleLimit,
-    takesPart: () => mount.isTrusted,
-  }
-}
-
-/** The title of a group without a configured name. */
-function titleOf(members: readonly Member[]): string {
-  const names = members.map(({ server }) => server)
-  let shown = names.length
-  const title = () =>
-    names.slice(0, shown).join(', ') + (shown < names.length ? ` and ${names.length - shown} more` : '')
-  while (shown > 1 && title().length > MAX_TITLE) shown--
-  return title()
 }
 
 function isEqual<T>(one: readonly T[], other: readonly T[]): boolean {

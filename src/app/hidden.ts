@@ -93,7 +93,7 @@ function lackedBy(scopes: readonly string[] = []): string | undefined {
 
 /** A group whose servers hide. */
 interface HidingGroup {
-  servers: readonly { name: string; isTrusted: boolean; hiding: HidingServer }[]
+  servers: readonly { name: string; isTrusted: boolean; policies: { hiding: HidingServer } }[]
   /** What is left out of its lists, because an earlier server has the same name. */
   hidden: readonly { server: string; name: string; method: string }[]
   /** Set if its tools are searched. */
@@ -104,8 +104,10 @@ export async function hiddenOfGroup(
   { servers, hidden, withoutSearch }: HidingGroup,
   principal: string,
 ): Promise<HiddenItems> {
-  const members = servers.map(({ name, isTrusted, hiding }) =>
-    isTrusted ? hiddenOf(hiding, principal) : { hidden: [], problem: `${name} is hidden: it is not trusted yet.` },
+  const members = servers.map(({ name, isTrusted, policies }) =>
+    isTrusted
+      ? hiddenOf(policies.hiding, principal)
+      : { hidden: [], problem: `${name} is hidden: it is not trusted yet.` },
   )
   const taken = hidden.map(({ server, name, method }): HiddenItem => {
     const kind = HIDEABLE.get(method)?.item ?? 'tool'

@@ -31,8 +31,8 @@ import { PUBLIC, type WellKnownOptions, wellKnown } from '../clients/plugins/wel
 import {
   directIssuers,
   FACADE,
+  type HttpListen,
   isLoopback,
-  type Listen,
   requestedScopes,
   type Settings,
   secretOf,
@@ -67,7 +67,7 @@ export interface MountEndpoint {
 /** Options of the application for clients. */
 export interface FrontOptions {
   settings: Settings
-  listen: Listen & { kind: 'http' }
+  listen: HttpListen
   /** Everything that is served, and where. */
   endpoints: readonly MountEndpoint[]
   refusals: Refusals
@@ -249,7 +249,7 @@ export function socketFront(): FastifyInstance {
 }
 
 /** The host names of the bridge at a listen address, in addition to the names of the loopback. */
-function hostsOf({ publicUrl, allowedHosts }: AdminOptions['settings'], { host }: Listen & { kind: 'http' }): string[] {
+function hostsOf({ publicUrl, allowedHosts }: AdminOptions['settings'], { host }: HttpListen): string[] {
   const own = publicUrl === undefined ? [] : [new URL(publicUrl).hostname]
   return [...allowedHosts, ...own, ...(isLoopback(host) ? [] : [host.includes(':') ? `[${host}]` : host])]
 }

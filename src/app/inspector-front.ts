@@ -8,8 +8,8 @@ import type { Settings } from '../config/settings.js'
 import type { HiddenItems, InspectedBridge, InspectedTarget, TargetRequest } from '../mcp/ports/inspected-bridge.js'
 import { hiddenOf, hiddenOfGroup } from './hidden.js'
 import type { FrontOptions, MountEndpoint } from './http-app.js'
-import type { Mounts } from './http-service.js'
 import type { InMemoryHandler } from './in-memory-http.js'
+import type { Mounts } from './places.js'
 import type { Served } from './served.js'
 
 /** The principal of calls from the inspector. Names in the configuration cannot be this one. */
@@ -54,7 +54,7 @@ export class InspectorFront implements Pick<InspectedBridge, 'targets' | 'hidden
     const group = groups.get(name)
     if (group) return hiddenOfGroup(group, INSPECTOR)
     const server = servers.get(name)
-    return server && hiddenOf(server.hiding, INSPECTOR)
+    return server && hiddenOf(server.policies.hiding, INSPECTOR)
   }
 
   async call(name: string, { method, headers, body, signal }: TargetRequest): Promise<Response | undefined> {
@@ -83,8 +83,8 @@ export class InspectorFront implements Pick<InspectedBridge, 'targets' | 'hidden
   async #build(settings: Settings, { servers, groups }: Mounts): Promise<InMemoryHandler> {
     const served = new Map<string, Served>([...servers, ...groups])
     const endpoints = [...served].map(async ([name, mount]): Promise<MountEndpoint> => {
-      const overHttp = servers.get(name) === mount ? servers.get(name)?.overHttp : undefined
-      return { mount: await mount.http(), paths: [pathOf(name)], overHttp }
+      const overHttp = servers.get(name) === mount ? servers.get(name)?.server.overHttp : undefined
+      return { mount: await mount.clients.http(), paths: [pathOf(name)], overHttp }
     })
     const [{ front }, { fetcher }] = await Promise.all([import('./http-app.js'), import('./in-memory-http.js')])
     const app = await front({

@@ -2,9 +2,9 @@
 import { groupsOf, lazyServers, type Settings } from '../config/settings.js'
 import type { BridgeContext } from './context.js'
 import { GroupMount } from './group-mount.js'
-import type { Mounts } from './http-service.js'
 import { Mount } from './mount.js'
 import { commonSettings, losesCallers, mountSettings, planOf } from './mount-settings.js'
+import type { Mounts } from './places.js'
 import type { Served } from './served.js'
 import type { Shared } from './shared.js'
 

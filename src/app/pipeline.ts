@@ -1,7 +1,6 @@
 /** Creates the policies of a mount that depend on the configuration and on discovery. */
 
 import { Fault } from '../base/fault/fault.js'
-import type { Memory } from '../base/limits/memory.js'
 import { personOf } from '../base/texts/principal.js'
 import { isStdio, NOT_READ_ONLY, type ServerSettings } from '../config/settings.js'
 import type { Observe } from '../mcp/ports/events.js'
@@ -9,41 +8,54 @@ import type { ListedNames } from '../mcp/ports/listed-names.js'
 import type { Call, Final, Handler, Policy } from '../mcp/protocol/call.js'
 import { callerOf } from '../mcp/protocol/listed.js'
 import { CALL_TOOL, EVENT_LIST } from '../mcp/protocol/methods.js'
-import { type ApprovalOptions, approval } from '../middle/policy/approval/approval.js'
-import { type AuditLog, audit, foreignUses } from '../middle/policy/audit.js'
+import { approval } from '../middle/policy/approval/approval.js'
+import { audit, foreignUses } from '../middle/policy/audit.js'
 import { Cache } from '../middle/policy/cache/cache.js'
-import type { Results } from '../middle/policy/cache/results.js'
 import { choice } from '../middle/policy/choice/choice.js'
 import { ChosenList } from '../middle/policy/choice/listed.js'
 import { namedAsSeen } from '../middle/policy/choice/seen.js'
 import { compose } from '../middle/policy/compose.js'
 import { cutting } from '../middle/policy/cut/cutting.js'
-import type { KeptResults } from '../middle/policy/cut/kept.js'
 import { globs, MAX_MATCHED_NAME } from '../middle/policy/globs.js'
 import { type PortableOptions, portable, type Schemas } from '../middle/policy/portable/portable.js'
 import { type EventScopes, type RequiredScopes, type Scopes, scopes } from '../middle/policy/scopes.js'
-import { type ToolLimitsOptions, toolLimits } from '../middle/policy/tool-limits.js'
+import { toolLimits } from '../middle/policy/tool-limits.js'
 import type { ListedTool, ToolNames } from '../middle/policy/tool-names.js'
 import type { MountTrust } from '../services/discovery/trust/mount-trust.js'
 import type { CommonSettings, MountSettings } from './mount-settings.js'
+import { timesOf } from './server-options.js'
 import type { Shared } from './shared.js'
 
 /** Most subscriptions that the cache of one server opens. */
 const MAX_LISTENED = 256
 
+/** What the policies of a server are made of. */
+export interface PolicyParts {
+  name: string
+  /** The settings of its mount. A reload may change their bounds and times. */
+  settings: MountSettings
+  shared: Shared
+  /** The trust in a discovered server; undefined for configured ones. */
+  trust: MountTrust | undefined
+  observe: Observe | undefined
+}
+
 /** What requires scopes for tools and types of events; undefined if none requires any. */
 export function scopesOf(
-  own: ServerSettings,
-  { auth }: MountSettings,
-  trust: MountTrust | undefined,
-  { name: server, memory, listed }: { name: string; memory: Memory; listed: ToolNames },
+  { name, settings: { server: own, auth }, shared: { memory } }: PolicyParts,
+  required: RequiredScopes | undefined,
+  listed: ToolNames,
 ): Scopes | undefined {
-  const required = requiredScopes(own, trust)
   if (!required) return undefined
   const tokens = Object.entries(auth?.tokens ?? {})
   const known = new Map(tokens.map(([name, { scopes }]) => [name, new Set(scopes)]))
   const hides = (own.unscoped ?? auth?.unscoped) === 'hide'
-  const events = eventScopes(own, server, memory)
+  const rows = eventRows(own)
+  const see = namedAsSeen('events', { deny: [] })
+  const events: EventScopes | undefined =
+    rows.rows.length === 0
+      ? undefined
+      : { ...rows, listed: new ChosenList({ server: name, method: EVENT_LIST, see, memory }) }
   return scopes({ required, scopesOf: (principal) => known.get(personOf(principal)), hides, listed, events })
 }
 
@@ -74,14 +86,6 @@ export function eventRows({ events }: Pick<ServerSettings, 'events'>): Pick<Even
   }
 }
 
-/** The same, with the types that the server has listed; undefined if there are no rows. */
-function eventScopes(own: ServerSettings, server: string, memory: Memory): EventScopes | undefined {
-  const rows = eventRows(own)
-  if (rows.rows.length === 0) return undefined
-  const see = namedAsSeen('events', { deny: [] })
-  return { ...rows, listed: new ChosenList({ server, method: EVENT_LIST, see, memory }) }
-}
-
 /** Returns a function that tells whether a tool falls under a key of `scopes`. */
 function coverOf(key: string): (tool: string, listed: ListedTool) => boolean {
   if (key === NOT_READ_ONLY) return (_tool, { isReadOnly }) => !isReadOnly
@@ -105,52 +109,44 @@ export function withheldBy(behind: Handler, ...policies: readonly Policy[]): (ca
     )
 }
 
-/** The policy that writes the audit log; undefined without one. */
-export function auditOf(server: string, settings: MountSettings, log: AuditLog | undefined): Policy | undefined {
+/** The policy that writes the audit log; none without one. */
+export function auditOf({ name: server, settings, shared: { audit: log } }: PolicyParts): Policy[] {
   const { required = false, arguments: named = [] } = settings.audit ?? {}
-  return log && audit({ server, log, required, named })
+  return log ? [audit({ server, log, required, named })] : []
 }
 
-/** The policy of a group that writes the audit log; the servers write lines of their own. Undefined without one. */
-export function auditOfGroup(group: string, settings: CommonSettings, log: AuditLog | undefined): Policy | undefined {
-  return log && foreignUses({ group, log, named: settings.audit?.arguments ?? [] })
+/** The policy of a group that writes the audit log; the servers write lines of their own. None without one. */
+export function auditOfGroup(group: string, settings: CommonSettings, { audit: log }: Shared): Policy[] {
+  return log ? [foreignUses({ group, log, named: settings.audit?.arguments ?? [] })] : []
 }
 
-/** The policy that limits how often tools are called; undefined without limits. */
-export function toolLimitsOf(
-  server: string,
-  settings: MountSettings,
-  count: ToolLimitsOptions['count'],
-  listed: ToolNames,
-): Policy | undefined {
-  if (settings.limits.tools.length === 0) return undefined
-  return toolLimits({ server, limits: () => settings.limits.tools, count, listed })
-}
-
-/** The policy that shows clients a part of the server; undefined if it shows all of it. */
-export function choiceOf(
-  server: string,
-  { tools, prompts, resources, events }: Chosen,
-  memory: Memory,
-): Policy | undefined {
-  const isChosen = [tools, prompts, resources, events].some((rules) => rules !== undefined)
-  return isChosen ? choice({ server, tools, prompts, resources, events, memory }) : undefined
+/** The policy that limits how often tools are called; none without limits. */
+export function toolLimitsOf({ name: server, settings, shared }: PolicyParts, listed: ToolNames): Policy[] {
+  if (settings.limits.tools.length === 0) return []
+  return [toolLimits({ server, limits: () => settings.limits.tools, count: shared.countCall, listed })]
 }
 
 /** What clients may see of a server. */
-type Chosen = Pick<ServerSettings, 'tools' | 'prompts' | 'resources' | 'events'>
+export type Chosen = Pick<ServerSettings, 'tools' | 'prompts' | 'resources' | 'events'>
 
-/** The policy that makes people approve calls; undefined if none has to be approved. */
-export function approvalOf(
-  server: string,
-  { tools }: ServerSettings,
-  { approvals: owners, pageQuestions: questions, desk, keys, memory }: Shared,
-  about: Pick<ApprovalOptions, 'within' | 'observe'>,
-): Policy | undefined {
-  const { approve, approveBy, ...rules } = tools ?? {}
+/** The policy that shows clients a part of the server; none if it shows all of it. */
+export function choiceOf(
+  { name: server, shared: { memory } }: PolicyParts,
+  { tools, prompts, resources, events }: Chosen,
+): Policy[] {
+  const isChosen = [tools, prompts, resources, events].some((rules) => rules !== undefined)
+  return isChosen ? [choice({ server, tools, prompts, resources, events, memory })] : []
+}
+
+/** The policy that makes people approve calls; none if none has to be approved. */
+export function approvalOf({ name: server, settings, shared, observe }: PolicyParts): Policy[] {
+  const { approvals: owners, pageQuestions: questions, desk, keys, memory } = shared
+  const { approve, approveBy, ...rules } = settings.server.tools ?? {}
+  if (!approve) return []
   const page =
     approveBy === 'page' ? { questions, addressOf: (name: string) => desk?.approvalAddressOf(name) } : undefined
-  return approve && approval({ ...about, ...rules, server, approve, page, owners, keys, memory })
+  const within = () => timesOf(settings, settings.server).answer
+  return [approval({ within, observe, ...rules, server, approve, page, owners, keys, memory })]
 }
 
 /** The policy that makes schemas and names of tools portable: nothing else to compose if they stay as they are. */
@@ -162,12 +158,8 @@ export function portableOf({
 }
 
 /** The policy that cuts results of tools; none if they are not cut. */
-export function cuttingOf(
-  server: string,
-  { results }: Pick<ServerSettings, 'results'>,
-  { kept, memory }: { kept: KeptResults; memory: Memory },
-  observe: Observe | undefined,
-): Policy[] {
+export function cuttingOf({ name: server, settings, shared: { kept, memory }, observe }: PolicyParts): Policy[] {
+  const { results } = settings.server
   if (!results) return []
   const { cut } = results
   const rules = Object.entries(typeof cut === 'number' ? { '*': cut } : cut).map(([key, bytes]) => ({
@@ -207,14 +199,10 @@ export function learning(server: string, names: ListedNames): Policy {
 }
 
 /** The cache of a server; undefined if it is off. */
-export function cacheOf(
-  name: string,
-  own: ServerSettings,
-  settings: MountSettings,
-  results: Results,
-  observe: Observe | undefined,
-): Cache | undefined {
+export function cacheOf({ name, settings, shared, observe }: PolicyParts): Cache | undefined {
+  const { server: own } = settings
   if (own.cache === 'off') return undefined
+  const { results } = shared
   return new Cache({
     server: name,
     mode: own.cache,

@@ -9,10 +9,10 @@ import type { LoggedCalls } from '../clients/logger.js'
 import type { KeptOwners } from '../mcp/ports/kept-owners.js'
 import type { Replicas } from '../mcp/ports/replicas.js'
 import type { PageQuestions } from '../middle/policy/approval/page-questions.js'
-import type { AuditLog } from '../middle/policy/audit.js'
 import type { Results } from '../middle/policy/cache/results.js'
 import type { KeptResults } from '../middle/policy/cut/kept.js'
 import type { Desk } from '../services/oauth/page/desk.js'
+import type { AuditLines } from '../services/telemetry/audit-lines.js'
 import type { Descriptors } from './descriptors.js'
 
 /** What all mounts share. */
@@ -36,7 +36,7 @@ export interface Shared {
   /** Looks at failures of calls, and says if no file descriptors are left. */
   descriptors: Descriptors
   /** Where the audit log goes; undefined without one. */
-  audit?: AuditLog | undefined
+  audit?: AuditLines | undefined
   /** Counts calls of tools, for their limits. */
   countCall(name: string, milliseconds: number): Promise<{ current: number; ttl: number }>
   /** Who has which subscription of an address to events. */

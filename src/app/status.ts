@@ -30,7 +30,7 @@ export function readinessOf(
     piped: Served | undefined
   },
 ): Readiness & { ready: boolean } {
-  const sessionsOf = (served: Served) => served.sessions + (served === piped ? 1 : 0)
+  const sessionsOf = (served: Served) => served.clients.sessions + (served === piped ? 1 : 0)
   const healths = [...mounts].map(
     ([name, mount]) => [name, { ...mount.health, sessions: sessionsOf(mount), ...mount.busy }] as const,
   )

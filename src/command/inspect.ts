@@ -8,7 +8,7 @@ import { basename } from 'node:path'
 import { adminFront } from '../app/http-app.js'
 import { INSPECT } from '../app/inspector-path.js'
 import { printable } from '../base/texts/printable.js'
-import { type Listen, parseListen } from '../config/settings.js'
+import { httpListen } from '../config/settings.js'
 import { type Hub, type InspectorOptions, type InspectorParts, loadInspector, type PastSession } from './inspector.js'
 import type { Program } from './program.js'
 import { socketsOf } from './tail-target.js'
@@ -29,7 +29,7 @@ const PAGE_TOKEN_BYTES = 24
 /** Serves the page until the process ends. Throws a UsageError. */
 export async function runInspect(action: InspectAction, program: Program): Promise<void> {
   const { version, output, env, platform } = program
-  const listen = parseListen(PAGE_ADDRESS) as Listen & { kind: 'http' }
+  const listen = httpListen(PAGE_ADDRESS)
   const token = randomBytes(PAGE_TOKEN_BYTES).toString('base64url')
   const parts = await loadInspector()
   const recording = action.file === undefined ? undefined : pastSessionOf(action.file, parts)

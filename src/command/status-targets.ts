@@ -4,7 +4,7 @@ import { INSPECT } from '../app/inspector-path.js'
 import { bridgesIn } from '../app/running-bridges.js'
 import { parseUrl } from '../base/texts/parse-url.js'
 import { printable } from '../base/texts/printable.js'
-import { type Listen, parseListen, type Settings, secretOf } from '../config/settings.js'
+import { type HttpListen, type Listen, parseListen, type Settings, secretOf } from '../config/settings.js'
 import { openable } from './inspector-address.js'
 import type { InspectorTarget } from './tail-connection.js'
 import { UsageError } from './usage-error.js'
@@ -62,7 +62,7 @@ export async function statusTargets(
 /** Where the bridge of a configuration reports its state. */
 function ofPlaces({ listen, admin, auth }: BridgePlaces, at: Listen | undefined): StatusTarget {
   if (admin !== undefined) return targetAt(openable(admin))
-  const { socket } = at as Listen & { kind: 'http' }
+  const { socket } = at as HttpListen
   return targetAt(socket === undefined ? openable(listen) : `unix:${socket}`, auth)
 }
 

@@ -9,19 +9,19 @@ import { groupPaths } from './groups.js'
 import type { Settings } from './schema/schema.js'
 import { NEVER_ASKED, NO_ENCODING } from './served-path.js'
 
-export type Listen =
-  | { kind: 'stdio' }
-  | {
-      kind: 'http'
-      /** For a unix socket, the host name that clients use. */
-      host: string
-      port: number
-      path: string
-      /** Over TLS, with the certificate of `tls`. */
-      secure?: boolean
-      /** The path of the unix socket; undefined for a host and port. */
-      socket?: string
-    }
+export type Listen = { kind: 'stdio' } | HttpListen
+
+export interface HttpListen {
+  kind: 'http'
+  /** For a unix socket, the host name that clients use. */
+  host: string
+  port: number
+  path: string
+  /** Over TLS, with the certificate of `tls`. */
+  secure?: boolean
+  /** The path of the unix socket; undefined for a host and port. */
+  socket?: string
+}
 
 /** A unix socket with the path of an endpoint: `unix:/path/to.sock:/mcp`. */
 const UNIX = /^unix:(?:\/\/)?([^:\0]+)(?::(\/[^?#]*))?$/
@@ -72,6 +72,13 @@ export function parseListen(listen: string, option = 'listen'): Listen {
   }
 }
 
+/** The HTTP address in a setting. Throws a TypeError for stdio. */
+export function httpListen(text: string): HttpListen {
+  const listen = parseListen(text)
+  if (listen.kind !== 'http') throw new TypeError('listen is stdio, not an HTTP address')
+  return listen
+}
+
 function endpointAt(given: string, option: string): string {
   const path = given === '' || given === '/' ? '/mcp' : given.replace(/(?<!\/)\/+$/, '')
   if (NEVER_ASKED.test(path)) throw new ConfigError([{ path: option, message: `the path ${path} ${NO_ENCODING}` }])
@@ -107,10 +114,7 @@ export function browserOf({ oauth }: Settings): readonly string[] | 'none' | und
  * Paths of the endpoints of each server by name: its own path, and for an only server also the path of `listen`, unless a
  * group has it.
  */
-export function servedPaths(
-  settings: Settings,
-  listen: Listen & { kind: 'http' },
-): ReadonlyMap<string, readonly string[]> {
+export function servedPaths(settings: Settings, listen: HttpListen): ReadonlyMap<string, readonly string[]> {
   const { path } = listen
   const entries = Object.entries(settings.mcpServers)
   const [, folder, last] = /^(.*\/)([^/]*)$/.exec(path) as unknown as [string, string, string]

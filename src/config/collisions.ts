@@ -1,5 +1,14 @@
 /** Finds addresses and paths that are used twice. */
-import { FACADE, type Listen, parseListen, RESERVED, SIGN_IN, servedPaths, ssePaths } from './addresses.js'
+import {
+  FACADE,
+  type HttpListen,
+  type Listen,
+  parseListen,
+  RESERVED,
+  SIGN_IN,
+  servedPaths,
+  ssePaths,
+} from './addresses.js'
 import { hasSignInPage } from './derived.js'
 import type { Issue } from './error.js'
 import { groupPaths } from './groups.js'
@@ -46,7 +55,7 @@ export function collisions(settings: Settings, listen: Listen): Issue[] {
 }
 
 /** The endpoints of servers and groups, with the option that sets the path of each. */
-function endpoints(settings: Settings, listen: Listen & { kind: 'http' }) {
+function endpoints(settings: Settings, listen: HttpListen) {
   const { mcpServers, groups } = settings
   return [
     ...[...servedPaths(settings, listen)].map(([name, paths]) => {

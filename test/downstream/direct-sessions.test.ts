@@ -567,7 +567,7 @@ t.test('sessions whose clients left leave nothing behind', async (t) => {
   const { url, bridge } = await startBridge(t, { url: server.url, ...DENIES('a') }, { timeouts })
   await bridge.server.warmUp()
   const left = async () => {
-    const http = await bridge.mounts.get('test')?.http()
+    const http = await bridge.mounts.get('test')?.clients.http()
     return http?.gauges.find(({ bound }) => bound === 'client_sessions')?.used
   }
   const open = () => LegacyClient.open(url, { ready: false })

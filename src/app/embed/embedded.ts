@@ -7,7 +7,7 @@ import type { SdkTransport } from '../../mcp/ports/transport.js'
 import type { SignInParts } from '../../services/oauth/parts.js'
 import { Bridge } from '../bridge.js'
 import type { Front } from '../listener.js'
-import type { Mount } from '../mount.js'
+import type { Served } from '../served.js'
 import { type Services, servicesFor } from '../services.js'
 import { principalNamed } from './caller.js'
 import { linesOf } from './client-transport.js'
@@ -73,7 +73,7 @@ export class EmbeddedBridge {
     const served = this.#named(to)
     await transport.start()
     this.#transports.add(transport)
-    const piped = served
+    const piped = served.clients
       .pipe({ ...lines, patience: 0, principal })
       .catch((error: unknown) => this.#log.error({ event: 'answer_failed', err: error }, 'serving a transport failed'))
       .then(async () => {
@@ -101,7 +101,7 @@ export class EmbeddedBridge {
   }
 
   /** A server or group by its name; without one the only group, or else the only server, as on stdio. */
-  #named(name: string | undefined): Pick<Mount, 'pipe'> {
+  #named(name: string | undefined): Pick<Served, 'clients'> {
     const { groups, mounts } = this.#bridge
     const all = [...groups.keys(), ...mounts.keys()]
     if (name !== undefined) {

@@ -1,5 +1,5 @@
 /** What the bridge publishes of the servers and groups that it serves, from the descriptions of its mounts. */
-import { ConfigError, groupPaths, type Listen, type Settings, servedPaths } from '../../config/settings.js'
+import { ConfigError, groupPaths, type HttpListen, type Settings, servedPaths } from '../../config/settings.js'
 import type { CardDocument } from './cards.js'
 import type { Fronted, Published } from './publish.js'
 
@@ -30,7 +30,7 @@ export interface Publisher {
 /** What to publish; undefined if nothing is. Rejects with a ConfigError for an unusable key. */
 export async function publisher(
   settings: Settings,
-  listen: Listen & { kind: 'http' },
+  listen: HttpListen,
   mounts: {
     servers: ReadonlyMap<string, PublishableServer>
     groups: ReadonlyMap<string, PublishableGroup>
