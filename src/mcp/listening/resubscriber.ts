@@ -9,7 +9,7 @@ import { HangUp } from '../../base/time/hang-up.js'
 import { type Backoff, backoff, pause } from '../../base/time/pause.js'
 import { within } from '../../base/time/time.js'
 import type { Final, Notify, ServerNotification } from '../protocol/call.js'
-import { ACKNOWLEDGED, filterIn, NOTHING, type SubscriptionFilter } from '../protocol/subscriptions.js'
+import { ACKNOWLEDGED, filterIn, isNothing, NOTHING, type SubscriptionFilter } from '../protocol/subscriptions.js'
 
 /** Whether the server does not support subscriptions or refuses this one, so that a retry would not help. */
 export function isRefusedForGood(error: unknown): boolean {
@@ -23,11 +23,11 @@ export interface ResubscriberOptions {
   heard(notice: ServerNotification): void
   /**
    * Called when the current subscription has ended. `filter` is what the server had acknowledged. Returns whether to open
-   * it again.
+   * it again; by default if that is not nothing, because otherwise another one would not report more.
    */
-  ended(filter: SubscriptionFilter): boolean
+  ended?(filter: SubscriptionFilter): boolean
   /** Opens the subscription again; has to call `open`. */
-  reopen(): Promise<void>
+  reopen(): Promise<unknown>
   /** Called when `reopen` has failed. Returns whether to try again. */
   failed(error: unknown): boolean
   /** Called when a subscription is open again after a gap, in which changes may have been missed. */
@@ -69,24 +69,24 @@ export class Resubscriber {
   }
 
   /**
-   * Opens a subscription and then closes the current one. `acknowledged` receives the filter of the acknowledgement and may
-   * throw to refuse it; then the new subscription is closed, the current one stays, and the promise rejects with that
-   * error. Rejects with a Fault if the server does not acknowledge the subscription.
+   * Opens a subscription and then closes the current one. Resolves to the filter of the acknowledgement. `acknowledged`
+   * receives it at once and may throw to refuse it; then the new subscription is closed, the current one stays, and the
+   * promise rejects with that error. Rejects with a Fault if the server does not acknowledge the subscription.
    */
-  open(params: Payload, acknowledged: (filter: SubscriptionFilter) => void): Promise<void> {
+  open(params: Payload, acknowledged?: (filter: SubscriptionFilter) => void): Promise<SubscriptionFilter> {
     const controller = new HangUp()
     this.#opening.add(controller)
-    const opened = new Promise<void>((resolve, reject) => {
+    const opened = new Promise<SubscriptionFilter>((resolve, reject) => {
       const take = (filter: SubscriptionFilter) => {
         try {
-          acknowledged(filter)
+          acknowledged?.(filter)
         } catch (error) {
           controller.abort()
           reject(error as Error)
           return
         }
         this.#replaceBy(controller)
-        resolve()
+        resolve(filter)
       }
       this.#read(controller, params, take).then(
         () => reject(new Fault('upstreamClosed', 'The server has ended the subscription')),
@@ -100,9 +100,13 @@ export class Resubscriber {
     return within(opened, ACKNOWLEDGE_WITHIN, expire).finally(() => this.#opening.delete(controller))
   }
 
-  /** Opens the subscription again after a delay, and again after each failure. Replaces earlier attempts. */
-  retry(): void {
+  /**
+   * Opens the subscription again after a delay, and again after each failure. Replaces earlier attempts. `gap`: changes may be
+   * missed until then.
+   */
+  retry(gap = true): void {
     if (this.#stopped) return
+    this.#missed ||= gap
     this.#reopening?.abort()
     this.#reopening = new HangUp()
     this.#reopen(this.#reopening).catch(() => {})
@@ -111,7 +115,6 @@ export class Resubscriber {
   /** Closes the current subscription, which may have missed changes, and opens it again. */
   renew(): void {
     this.#replaceBy(undefined)
-    this.#missed = true
     this.#failures = 0
     this.retry()
   }
@@ -182,8 +185,6 @@ export class Resubscriber {
   #lost(filter: SubscriptionFilter, gap: boolean): void {
     this.#current = undefined
     if (performance.now() - this.#since >= LASTING) this.#failures = 0
-    if (!this.#options.ended(filter)) return
-    this.#missed ||= gap
-    this.retry()
+    if (this.#options.ended?.(filter) ?? !isNothing(filter)) this.retry(gap)
   }
 }

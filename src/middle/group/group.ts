@@ -325,7 +325,7 @@ export class Group implements Upstream {
     const { member, call, who } = question
     const { result } = asked.reply
     const came = () => {
-      for (const listening of this.#listening) if (listening.principal === call.principal) listening.came()
+      for (const listening of this.#listening) if (listening.principal === call.principal) listening.changed()
     }
     if (call.method === 'server/discover') {
       this.#listings.learnDiscovered(who, member, result)

@@ -97,7 +97,7 @@ export class GroupListening {
     }
   }
 
-  /** To be called when the servers of the group, or their names, have changed. */
+  /** To be called when the servers of the group, their names, or what is known of their lists have changed. */
   changed(): void {
     if (this.#over) return
     this.#open()
@@ -131,11 +131,6 @@ export class GroupListening {
     return hasMore
   }
 
-  /** To be called when a late answer of a server has arrived. */
-  came(): void {
-    this.#tellLists()
-  }
-
   /** Subscribes to new servers, and ends the subscriptions to removed ones. */
   #open(): void {
     const members = this.#options.members()
@@ -148,16 +143,14 @@ export class GroupListening {
       if (this.#streams.has(member)) continue
       const filter = this.#filterFor(member)
       if (isNothing(filter) || (this.#options.sleeps(member) && isOfLists(filter))) continue
-      const { call } = this.#options
-      const stream: MemberStream = new MemberStream({
+      const stream = new MemberStream({
         member,
-        call,
+        call: this.#options.call,
         filter,
         heard: (told) => this.#heard(member, told),
         missed: () => this.#missed(member, filter),
       })
       this.#streams.set(member, stream)
-      stream.open()
     }
   }
 

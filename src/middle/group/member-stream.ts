@@ -4,7 +4,7 @@ import type { Payload } from '../../base/rpc/splice.js'
 import type { HangUp } from '../../base/time/hang-up.js'
 import { isRefusedForGood, Resubscriber } from '../../mcp/listening/resubscriber.js'
 import type { Call, CallLog, Final, Notify, ServerNotification } from '../../mcp/protocol/call.js'
-import { isNothing, NOTHING, paramsOf, type SubscriptionFilter } from '../../mcp/protocol/subscriptions.js'
+import { NOTHING, paramsOf, type SubscriptionFilter } from '../../mcp/protocol/subscriptions.js'
 import type { Member } from './member.js'
 
 export interface MemberStreamOptions {
@@ -23,80 +23,60 @@ const REOPEN = { first: 1_000, most: 30_000 }
 export class MemberStream {
   /** The first acknowledgement of the server, empty if it refuses subscriptions; undefined if it was unreachable. */
   readonly agreed: Promise<SubscriptionFilter | undefined>
-  readonly #options: MemberStreamOptions
   readonly #subscription: Resubscriber
-  #settle: (filter: SubscriptionFilter | undefined) => void = () => {}
-  /** The server is unreachable, and the client has been notified. */
-  #isGone = false
-  #stopped = false
+  /** The server is not there, as far as the client knows. */
+  #isGone = true
 
-  constructor(options: MemberStreamOptions) {
-    this.#options = options
-    this.agreed = new Promise((resolve) => {
-      this.#settle = resolve
-    })
+  constructor({ member, call, filter, heard, missed }: MemberStreamOptions) {
+    const open = async () => {
+      const agreed = await this.#subscription.open(paramsOf(filter))
+      this.#isGone = false
+      return agreed
+    }
     this.#subscription = new Resubscriber({
-      listen: (params, controller, tell) => this.#listen(params, controller, tell),
-      heard: options.heard,
-      // A server that accepts nothing ends the subscription. Opening it again would change nothing.
-      ended: (filter) => !isNothing(filter),
-      reopen: () => this.#open(),
+      listen: (params, controller, notify) => listenAt(member, call, { params, controller, notify }),
+      heard,
+      reopen: open,
       failed: (error) => {
-        this.#gone()
+        if (!this.#isGone) missed()
+        this.#isGone = true
         return !isRefusedForGood(error)
       },
-      missed: options.missed,
+      missed,
       delays: REOPEN,
     })
-  }
-
-  open(): void {
-    this.#open().catch((error: unknown) => {
-      const isRefused = isRefusedForGood(error)
-      this.#settle(isRefused ? NOTHING : undefined)
-      if (this.#stopped || isRefused) return
-      this.#isGone = true
+    this.agreed = open().catch((error: unknown) => {
+      if (isRefusedForGood(error)) return NOTHING
       this.#subscription.retry()
+      return undefined
     })
   }
 
   /** To be called when the server did not answer a call: retries until the server is back, even if it reports no changes. */
   expect(): void {
-    if (this.#stopped || this.#subscription.isOpen || this.#subscription.isOpening) return
+    if (this.#subscription.isOpen || this.#subscription.isOpening) return
     this.#isGone = true
     this.#subscription.retry()
   }
 
   stop(): void {
-    this.#stopped = true
     this.#subscription.stop()
-    this.#settle(undefined)
   }
+}
 
-  #open(): Promise<void> {
-    return this.#subscription.open(paramsOf(this.#options.filter), (filter) => {
-      this.#settle(filter)
-      if (!this.#isGone) return
-      this.#isGone = false
-      this.#options.missed()
-    })
-  }
+interface Listened {
+  params: Payload
+  controller: HangUp
+  notify: Notify
+}
 
-  #gone(): void {
-    if (this.#isGone || this.#stopped) return
-    this.#isGone = true
-    this.#options.missed()
+function listenAt({ upstream }: Member, call: Call, { params, controller, notify }: Listened): Promise<Final> {
+  const abort = (reason?: unknown) => controller.abort(reason)
+  // Notes of this server must not appear in the log line of the client's call.
+  const log: CallLog = {
+    recorder: call.log.recorder,
+    note() {},
+    warn: (fields, message) => call.log.warn(fields, message),
   }
-
-  #listen(params: Payload, controller: HangUp, notify: Notify): Promise<Final> {
-    const { member, call } = this.#options
-    const abort = (reason?: unknown) => controller.abort(reason)
-    // Notes of this server must not appear in the log line of the client's call.
-    const log: CallLog = {
-      recorder: call.log.recorder,
-      note() {},
-      warn: (fields, message) => call.log.warn(fields, message),
-    }
-    return member.upstream.handle({ ...call, params, progress: false, notify, signal: controller, abort, log })
-  }
+  return upstream.handle({ ...call, params, progress: false, notify, signal: controller, abort, log })
 }
