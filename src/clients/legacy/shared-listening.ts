@@ -5,14 +5,25 @@
 
 import { write } from '../../base/rpc/splice.js'
 import { HangUp } from '../../base/time/hang-up.js'
+import { unlessAborted } from '../../base/time/time.js'
 import { ANONYMOUS, type Call, type Final, type Handler, type ServerNotification } from '../../mcp/protocol/call.js'
 import { ACKNOWLEDGED } from '../../mcp/protocol/subscriptions.js'
+
+/** One subscription with the server. */
+interface Shared {
+  /** The calls that take part. */
+  calls: Set<Call>
+  /** Ends it. */
+  hangUp: HangUp
+  acknowledged?: ServerNotification
+  last?: Promise<Final>
+}
 
 /** The subscriptions of all sessions with one server. */
 export class SharedListening {
   readonly #handle: Handler
   /** Open subscriptions, by `keyOf`. */
-  readonly #open = new Map<string, Subscription>()
+  readonly #open = new Map<string, Shared>()
 
   /** `handle` sends a `subscriptions/listen` to the server. */
   constructor(handle: Handler) {
@@ -29,18 +40,44 @@ export class SharedListening {
    * subscription ends; rejects with the reason of the call's signal when that aborts. Ignores the backpressure of
    * `call.notify`, so that no call delays the others.
    */
-  readonly listen: Handler = (call) => {
-    if (call.signal.aborted) return Promise.reject(call.signal.reason as Error)
+  readonly listen: Handler = async (call) => {
+    call.signal.throwIfAborted()
     // Two anonymous callers may be two people.
     if (call.principal === ANONYMOUS) return this.#handle(call)
     const key = keyOf(call)
     const known = this.#open.get(key)
-    if (known) return known.join(call)
-    const opened = new Subscription(() => this.#open.get(key) === opened && this.#open.delete(key))
-    this.#open.set(key, opened)
-    const joined = opened.join(call)
-    opened.begin(call, this.#handle)
-    return joined
+    const shared: Shared = known ?? { calls: new Set(), hangUp: new HangUp() }
+    shared.calls.add(call)
+    if (!known) shared.last = this.#begin(key, shared, call).finally(() => this.#forget(key, shared))
+    else if (shared.acknowledged) tell(call, shared.acknowledged)
+    try {
+      return await unlessAborted(shared.last as Promise<Final>, call.signal)
+    } finally {
+      shared.calls.delete(call)
+      if (shared.calls.size === 0) {
+        this.#forget(key, shared)
+        shared.hangUp.abort()
+      }
+    }
+  }
+
+  /** Sends the subscription of the first call, with a signal of its own. */
+  #begin(key: string, shared: Shared, call: Call): Promise<Final> {
+    this.#open.set(key, shared)
+    const { method, params, meta, progress, caller, principal, credential, log } = call
+    const notify = (notification: ServerNotification) => {
+      if (notification.method === ACKNOWLEDGED) shared.acknowledged = notification
+      for (const one of [...shared.calls]) tell(one, notification)
+      return undefined
+    }
+    const signal = shared.hangUp
+    const abort = (reason?: unknown) => signal.abort(reason)
+    return this.#handle({ method, params, meta, progress, caller, principal, credential, log, notify, signal, abort })
+  }
+
+  /** No more calls can join. */
+  #forget(key: string, shared: Shared): void {
+    if (this.#open.get(key) === shared) this.#open.delete(key)
   }
 }
 
@@ -49,69 +86,11 @@ function keyOf({ principal, credential, caller: { revision, clientInfo, capabili
   return JSON.stringify([principal, credential, revision, clientInfo, capabilities, write(params)])
 }
 
-/** Settles a call that takes part. */
-interface Part {
-  resolve(last: Final): void
-  reject(error: unknown): void
-}
-
-/** One subscription with the server. */
-class Subscription {
-  readonly #parts = new Map<Call, Part>()
-  readonly #hangUp = new HangUp()
-  readonly #ended: () => void
-  #acknowledged: ServerNotification | undefined
-
-  /** `ended` is called when no more calls can join. */
-  constructor(ended: () => void) {
-    this.#ended = ended
-  }
-
-  join(call: Call): Promise<Final> {
-    return new Promise((resolve, reject) => {
-      this.#parts.set(call, { resolve, reject })
-      call.signal.addEventListener('abort', () => this.#leave(call, call.signal.reason))
-      if (this.#acknowledged) this.#notify(call, this.#acknowledged)
-    })
-  }
-
-  /** Sends the subscription of the first call, with a signal of its own. */
-  begin({ method, params, meta, progress, caller, principal, credential, log }: Call, handle: Handler): void {
-    const notify = (notification: ServerNotification) => {
-      if (notification.method === ACKNOWLEDGED) this.#acknowledged = notification
-      for (const call of [...this.#parts.keys()]) this.#notify(call, notification)
-      return undefined
-    }
-    const signal = this.#hangUp
-    const abort = (reason?: unknown) => signal.abort(reason)
-    handle({ method, params, meta, progress, caller, principal, credential, log, notify, signal, abort }).then(
-      (last) => this.#settle(({ resolve }) => resolve(last)),
-      (error: unknown) => this.#settle(({ reject }) => reject(error)),
-    )
-  }
-
-  #notify(call: Call, notification: ServerNotification): void {
-    try {
-      call.notify(notification)?.catch(() => {})
-    } catch (error) {
-      this.#leave(call, error)
-    }
-  }
-
-  #leave(call: Call, reason: unknown): void {
-    const part = this.#parts.get(call)
-    if (!part) return
-    this.#parts.delete(call)
-    part.reject(reason)
-    if (this.#parts.size > 0) return
-    this.#ended()
-    this.#hangUp.abort()
-  }
-
-  #settle(settle: (part: Part) => void): void {
-    this.#ended()
-    const parts = [...this.#parts.values()]
-    this.#parts.clear()
-    for (const part of parts) settle(part)
+/** A call that fails to receive a notification ends alone. */
+function tell(call: Call, notification: ServerNotification): void {
+  try {
+    call.notify(notification)?.catch(() => {})
+  } catch (error) {
+    call.abort(error)
   }
 }
