@@ -8,13 +8,14 @@ import { digest } from '../base/crypto/digest.js'
 import { Fault } from '../base/fault/fault.js'
 import { BoundedMap } from '../base/limits/bounded.js'
 import type { Log } from '../base/log/events.js'
-import { objectIn, raw, stringUnder, value } from '../base/rpc/splice.js'
+import { raw, stringUnder } from '../base/rpc/splice.js'
 import type { Signal } from '../base/time/hang-up.js'
 import { lookEvery } from '../base/time/time.js'
 import type { Gauge } from '../mcp/ports/events.js'
 import type { AskedClient, Call, Final, Handler, Notice, Sender } from '../mcp/protocol/call.js'
 import { clientName } from '../mcp/protocol/capabilities.js'
 import { LISTEN, ROOTS_CHANGED } from '../mcp/protocol/methods.js'
+import { filterIn } from '../mcp/protocol/subscriptions.js'
 import type { ForwardInitialize, LegacyRoute, OverHttp } from '../mcp/protocol/upstream.js'
 import { type AddressState, choose, failed, RESTS_AFTER, succeeded, tried } from './addresses.js'
 import { whyInLine } from './advice.js'
@@ -371,10 +372,8 @@ export class AddressedServer implements UpstreamServer {
     const { answers, params, method } = call
     if (answers?.state !== undefined) return this.#owners.get(nameOf(call, 'state', answers.state))
     if (method.startsWith('tasks/')) return this.#owners.get(nameOf(call, 'task', stringUnder(params, 'taskId') ?? ''))
-    const filter = method === LISTEN ? objectIn(params, 'notifications') : undefined
-    const ids: unknown = filter && value(filter, 'taskIds')
-    const [id] = Array.isArray(ids) ? ids : []
-    return typeof id === 'string' ? this.#owners.get(nameOf(call, 'task', id)) : undefined
+    const [id] = method === LISTEN ? filterIn(params).tasks : []
+    return id === undefined ? undefined : this.#owners.get(nameOf(call, 'task', id))
   }
 
   #remember(call: Call, last: Final, place: Place): void {

@@ -6,11 +6,12 @@ import { digest } from '../base/crypto/digest.js'
 import { Fault } from '../base/fault/fault.js'
 import { Bound } from '../base/limits/bound.js'
 import { Occupancy, type Occupant } from '../base/limits/occupancy.js'
-import { duplicateKey, edit, has, objectIn, type Payload, stringUnder, value } from '../base/rpc/splice.js'
+import { duplicateKey, edit, has, objectIn, type Payload, stringUnder } from '../base/rpc/splice.js'
 import type { SharedStore } from '../mcp/ports/replicas.js'
 import { tellsApart } from '../mcp/protocol/account.js'
 import { LISTEN } from '../mcp/protocol/methods.js'
 import { createdTask, listedTasks, type OwnedTasks, withTasksOf } from '../mcp/protocol/owned-tasks.js'
+import { filterIn } from '../mcp/protocol/subscriptions.js'
 import type { ServerOptions } from './options.js'
 
 /** Most tasks of a server whose owners are remembered; milliseconds for which replicas remember one after its last use. */
@@ -67,8 +68,7 @@ export class TaskOwners implements OwnedTasks {
   async #listening(principal: string, params: Payload): Promise<Payload> {
     const filter = objectIn(params, 'notifications')
     if (!filter || !has(filter, 'taskIds')) return params
-    const given: unknown = value(filter, 'taskIds')
-    const ids = Array.isArray(given) ? given.filter((id) => typeof id === 'string') : []
+    const ids = filterIn(params).tasks
     const own = await this.#ownOf(principal, ids)
     const taskIds = JSON.stringify(ids.filter((id) => own.has(id)))
     return edit(params, { notifications: edit(filter, { taskIds }) })

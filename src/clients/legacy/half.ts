@@ -23,7 +23,6 @@ import {
   objectIn,
   type Payload,
   parseObject,
-  raw,
   stringUnder,
   value,
   write,
@@ -59,6 +58,7 @@ import {
   methodTraits,
   ROOTS_CHANGED,
 } from '../../mcp/protocol/methods.js'
+import { subjectOf } from '../../mcp/protocol/subscriptions.js'
 import { withReceived } from '../../mcp/protocol/trace.js'
 import { CallLogEntry } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
@@ -465,12 +465,11 @@ export class TranslatedSession implements ClientSession {
 
   #deliver(method: string, params: Payload): void {
     const origin = downlevelNotification(method, params, this.#to)
-    const uri = raw(params, 'uri')
     const { outlet, log, session } = this.#options
     const text = write(origin)
     const message = notification(method, text === '{}' ? undefined : text)
     log.telemetry?.recorder?.sent(message, origin, 'legacy', session)
-    outlet.deliver(message, { key: uri === undefined ? method : `${method} ${uri}` })
+    outlet.deliver(message, { key: subjectOf({ method, params }) })
   }
 }
 

@@ -69,22 +69,19 @@ export async function keepOpen(
   let lostSince = 0
   let openSince = undefined as number | undefined
   let reportsLess = false
-  const client = new OneAcknowledgement(
-    (told) => {
-      if (told.method === ACKNOWLEDGED) openSince = performance.now()
-      return call.notify(told)
-    },
-    (honoured) => {
-      openSince = performance.now()
-      reportsLess = !includesAll(honoured, lasting(client.agreed as SubscriptionFilter))
-      if (reportsLess) throw new ReportsLess()
-      return client.missed()
-    },
-  )
+  const client = new OneAcknowledgement(call.notify, (honoured) => {
+    reportsLess = !includesAll(honoured, lasting(client.agreed as SubscriptionFilter))
+    if (reportsLess) throw new ReportsLess()
+    return client.missed()
+  })
+  const notify: Notify = (told) => {
+    if (told.method === ACKNOWLEDGED) openSince = performance.now()
+    return client.notify(told)
+  }
   for (let failures = 0; ; failures++) {
     openSince = undefined as number | undefined
     try {
-      const last = await listen({ ...call, notify: client.notify }, client.agreed)
+      const last = await listen({ ...call, notify }, client.agreed)
       return client.agreed && openSince === undefined ? ENDED : last
     } catch (error) {
       if (reportsLess) return ENDED

@@ -1,10 +1,10 @@
 /** Changes that wait until a client can be told of them: bounded, and merged for a while if that is wanted. */
 import { MAX_UNREAD } from '../../base/limits/constants.js'
 import type { Reservation } from '../../base/limits/memory.js'
-import { sizeOf, textUnder } from '../../base/rpc/splice.js'
+import { sizeOf } from '../../base/rpc/splice.js'
 import { pause } from '../../base/time/pause.js'
 import type { Call, ServerNotification } from '../protocol/call.js'
-import { UPDATED } from '../protocol/subscriptions.js'
+import { subjectOf } from '../protocol/subscriptions.js'
 
 export interface PendingOptions {
   /** The subscription of the client. */
@@ -76,11 +76,4 @@ export class PendingChanges {
     this.#ended = true
     this.#wake()
   }
-}
-
-/** What a change is about. */
-function subjectOf({ method, params }: ServerNotification): string {
-  const what =
-    method === UPDATED ? textUnder(params, 'uri') : method === 'notifications/tasks' ? textUnder(params, 'taskId') : ''
-  return `${method} ${what}`
 }

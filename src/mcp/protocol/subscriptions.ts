@@ -12,6 +12,7 @@ import {
   type Payload,
   parseObject,
   stringUnder,
+  textUnder,
   value,
   write,
 } from '../../base/rpc/splice.js'
@@ -47,6 +48,13 @@ type Change = Pick<ServerNotification, 'method' | 'params'>
 /** Whether a notification reports a change. */
 export function isChange(method: string): boolean {
   return method === UPDATED || LIST_CHANGED.has(method)
+}
+
+/** What a change is about. Of several about the same subject, only the last one matters. */
+export function subjectOf({ method, params }: Change): string {
+  const what =
+    method === UPDATED ? textUnder(params, 'uri') : method === 'notifications/tasks' ? textUnder(params, 'taskId') : ''
+  return `${method} ${what}`
 }
 
 /** The content of a subscription, as requested or as accepted. */
@@ -98,12 +106,11 @@ export function changesIn(capabilities: Payload): { lists: readonly ChangingList
 }
 
 /** Throws a Fault if the URIs of a subscription are too long to store. */
-export function checkAddresses(addresses: Iterable<unknown>): void {
+export function checkAddresses(addresses: Iterable<string>): void {
   let all = 0
-  for (const address of addresses) {
-    if (typeof address !== 'string') continue
-    all += address.length
-    if (address.length > MAX_ADDRESS)
+  for (const { length } of addresses) {
+    all += length
+    if (length > MAX_ADDRESS)
       throw new Fault('invalidParams', `A URI to subscribe to may have at most ${MAX_ADDRESS} characters`)
   }
   if (all > MAX_ADDRESSES)
@@ -112,11 +119,8 @@ export function checkAddresses(addresses: Iterable<unknown>): void {
 
 /** As `checkAddresses`, for the URIs in the params of `subscriptions/listen`. */
 export function checkFilter(params: Payload): void {
-  const filter = objectIn(params, 'notifications')
-  for (const key of ['resourceSubscriptions', 'taskIds']) {
-    const named = filter && value(filter, key)
-    if (Array.isArray(named)) checkAddresses(named)
-  }
+  const { uris, tasks } = filterIn(params)
+  for (const named of [uris, tasks]) checkAddresses(named)
 }
 
 /** A subscription of a caller to whom events do not exist. */

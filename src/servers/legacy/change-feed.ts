@@ -6,7 +6,7 @@ import { MAX_ADDRESS, MAX_NAME } from '../../base/limits/constants.js'
 import type { Params } from '../../base/rpc/message.js'
 import { EMPTY, type Payload, value } from '../../base/rpc/splice.js'
 import { within } from '../../base/time/time.js'
-import { isChange, UPDATED } from '../../mcp/protocol/subscriptions.js'
+import { isChange, subjectOf, UPDATED } from '../../mcp/protocol/subscriptions.js'
 
 /** Receives changes. */
 export interface Watcher {
@@ -124,7 +124,7 @@ export class ChangeFeed {
    * duplicates are dropped.
    */
   onReplicaChange(method: string, params: Payload, same: boolean): void {
-    const at = this.#heard.get(changeOf(method, params))
+    const at = this.#heard.get(subjectOf({ method, params }))
     if (same && at !== undefined && performance.now() - at < SAME) return
     for (const watcher of this.#watchers) watcher.changed(method, params)
   }
@@ -145,14 +145,10 @@ export class ChangeFeed {
   #report(method: string, params: Payload): void {
     const { onChange } = this.#options
     if (onChange) {
-      const change = changeOf(method, params)
-      if (change.length <= MAX_NAME) this.#heard.set(change, performance.now())
+      const subject = subjectOf({ method, params })
+      if (subject.length <= MAX_NAME) this.#heard.set(subject, performance.now())
       onChange(method, params)
     }
     for (const watcher of this.#watchers) watcher.changed(method, params)
   }
-}
-
-function changeOf(method: string, params: Payload): string {
-  return method === UPDATED ? `${method} ${value(params, 'uri')}` : method
 }

@@ -3,11 +3,12 @@
  * and sets how many tasks there may be, and for how long.
  */
 
-import { edit, objectIn, stringUnder, value } from '../../base/rpc/splice.js'
+import { edit, stringUnder } from '../../base/rpc/splice.js'
 import type { Gauge } from '../../mcp/ports/events.js'
 import type { Call, Handler, Notice } from '../../mcp/protocol/call.js'
 import { unlessEmpty } from '../../mcp/protocol/meta.js'
 import { LISTEN, ROOTS_CHANGED } from '../../mcp/protocol/methods.js'
+import { filterIn } from '../../mcp/protocol/subscriptions.js'
 import type { Access, Half } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import { ClientRoutes } from './client-routes.js'
@@ -75,10 +76,7 @@ export class LegacyHalf implements Half {
   checkOwner(call: Call): void {
     this.parked.checkOwner(call)
     if (call.method.startsWith('tasks/')) this.#tasks.checkOwner([stringUnder(call.params, 'taskId')], call)
-    if (call.method !== LISTEN) return
-    const filter = objectIn(call.params, 'notifications')
-    const taskIds = filter && value(filter, 'taskIds')
-    if (Array.isArray(taskIds)) this.#tasks.checkOwner(taskIds, call)
+    if (call.method === LISTEN) this.#tasks.checkOwner(filterIn(call.params).tasks, call)
   }
 
   async close(hurry: boolean): Promise<void> {

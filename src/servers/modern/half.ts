@@ -82,8 +82,6 @@ export class ModernHalf implements Half {
   readonly #owned: Access['tasks']
   readonly #tools = new Recent<ToolCache>({ dropped: (cache) => cache.close() })
   readonly #headers = new Recent<Headers>()
-  /** Changes from other replicas, which are not reported to the replicas again. */
-  readonly #fromReplicas = new WeakSet<Payload>()
 
   constructor(options: ServerOptions, access: Access) {
     this.#options = options
@@ -196,14 +194,12 @@ export class ModernHalf implements Half {
       if (call?.method !== LISTEN || call.principal !== who) continue
       if (wants(filterIn(call.params), { method, params })) exchange.arrive({ kind: 'notification', method, params })
     }
-    this.#fromReplicas.add(params)
   }
 
   #tellOthers(call: Call, method: string, params: Params): void {
     const { replicas, name: server } = this.#options
     if (!replicas || !this.#isProgram || call.method !== LISTEN || !isChange(method)) return
     const payload = typeof params === 'string' ? EMPTY : params
-    if (this.#fromReplicas.has(payload)) return
     replicas.tell({ server, who: call.principal, method, params: withoutEnvelope(payload, {}, 'server') })
   }
 
@@ -224,7 +220,8 @@ export class ModernHalf implements Half {
       return undefined
     }
     if (method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
-    this.#tellOthers(call, method, params)
+    // Changes from other replicas have no source, and are not reported to the replicas again.
+    if (source) this.#tellOthers(call, method, params)
     const notification = notificationOf(call, method, params)
     if (!notification) return undefined
     const isMended = method === 'notifications/tasks' || (typeof params === 'object' && hasOwnKeys(params))
