@@ -1,18 +1,12 @@
 /** The placeholder for a server until the sign-in: its description, its empty lists, and one tool that signs in. */
 
 import { pause } from '../../base/time/pause.js'
+import { OneAcknowledgement } from '../../mcp/listening/keep-open.js'
 import { SIGN_IN_TOOL } from '../../mcp/protocol/account.js'
-import type { Call, Final, Handler, ServerNotification } from '../../mcp/protocol/call.js'
+import type { Call, Final, Handler } from '../../mcp/protocol/call.js'
 import { MODERN } from '../../mcp/protocol/eras.js'
 import { LISTEN, LISTS } from '../../mcp/protocol/methods.js'
-import {
-  ACKNOWLEDGED,
-  acknowledgement,
-  CHANGING_LISTS,
-  everythingIn,
-  filterIn,
-  NOTHING,
-} from '../../mcp/protocol/subscriptions.js'
+import { acknowledgement, CHANGING_LISTS, filterIn, NOTHING } from '../../mcp/protocol/subscriptions.js'
 
 /** The server that the placeholder stands for. */
 export interface PlaceholderServer {
@@ -64,14 +58,12 @@ export function placeholderResult(method: string, { name, loginName, page }: Pla
 export async function listenToPlaceholder(call: Call, next: Handler, waits: () => Promise<boolean>): Promise<Final> {
   const { signal } = call
   const honoured = { ...NOTHING, lists: filterIn(call.params).lists }
-  await call.notify(acknowledgement(honoured))
+  const client = new OneAcknowledgement(call.notify)
+  await client.notify(acknowledgement(honoured))
   while (await waits()) {
     await pause(LOOK_EVERY, signal)
     signal.throwIfAborted()
   }
-  for (const told of everythingIn(honoured)) await call.notify(told)
-  // The client already has an acknowledgement.
-  const notify = (notification: ServerNotification) =>
-    notification.method === ACKNOWLEDGED ? undefined : call.notify(notification)
-  return next({ ...call, notify })
+  await client.missed()
+  return next({ ...call, notify: client.notify })
 }
