@@ -214,6 +214,9 @@ test('what a process of a modern server says has changed reaches those who liste
   for (const stream of [one, two]) await hears(stream, 4)
   t.equal(told(two).length, 4, 'once each')
   t.same(told(lists), [], 'and nothing that was not asked for')
+  await call(urls[0], 'tools/call', TOUCH)
+  await hears(two, 6)
+  t.equal(told(one).length, 6, 'no replica tells again what another one has told')
   for (const stream of [one, two, lists]) stream.leave()
 })
 
