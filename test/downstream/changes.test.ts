@@ -318,6 +318,33 @@ t.test(
   },
 )
 
+t.test('opens a subscription again that could not be opened at first, and reports everything as changed', async (t) => {
+  const lists = 'notifications/tools/list_changed {}'
+  const resource = `${UPDATED} {"uri":"test://a"}`
+  hurrying(t)
+  const rows: [begin: (bridge: ReturnType<typeof start>) => unknown, broken: number, filter: object, told: string[]][] =
+    [
+      [({ changes }) => changes.start(), 1, { toolsListChanged: true }, [lists]],
+      [({ changes }) => changes.continue(['test://a']), 1, { resourceSubscriptions: ['test://a'] }, [lists, resource]],
+      [
+        (bridge) => subscribed(bridge, 'test://a').then(() => bridge.changes.start()),
+        2,
+        { toolsListChanged: true, resourceSubscriptions: ['test://a'] },
+        [lists, resource],
+      ],
+    ]
+  for (const [begin, broken, filter, expected] of rows) {
+    const bridge = start(t)
+    await begin(bridge)
+    ;(await bridge.next(broken)).break()
+    const again = await bridge.next(broken + 1)
+    t.same(again.filter, filter)
+    again.agree()
+    await until(() => bridge.told.length === expected.length)
+    t.same(bridge.told, expected)
+  }
+})
+
 t.test('reopens a broken subscription although the server refuses another one meanwhile', async (t) => {
   const { changes, told, next } = start(t)
   changes.start()

@@ -64,10 +64,7 @@ export class SessionChanges {
         if (wants(this.#wanted, told)) options.deliver(told.method, told.params)
       },
       ended: (filter) => !isNothing(filter) || this.#uris.size > 0,
-      reopen: () =>
-        this.#inOrder(async () => {
-          if (!this.#subscription.isOpen) await this.#change(this.#uris)
-        }),
+      reopen: () => this.#inOrder(() => this.#change(this.#uris)),
       failed: (error) => {
         const retries = !isRefusedForGood(error)
         const message = retries ? 'subscription failed; retrying' : 'subscription failed'
@@ -83,7 +80,7 @@ export class SessionChanges {
   start(): void {
     if (this.#started || this.#stopped) return
     this.#started = true
-    if (this.#lists.length > 0) this.#open()
+    if (this.#lists.length > 0) this.#subscription.begin(this.#isContinued)
   }
 
   /** The resources that the client has subscribed to. */
@@ -96,7 +93,7 @@ export class SessionChanges {
     this.#isContinued = true
     this.#uris = new Set(uris)
     this.#options.reservation.resize(weightOf(this.#uris))
-    if (uris.length > 0) this.#open()
+    if (uris.length > 0) this.#subscription.begin(true)
   }
 
   /** The session goes on at another server: its lists are others, whether or not the first one announced changes. */
@@ -104,14 +101,6 @@ export class SessionChanges {
     const lists = CHANGING_LISTS.filter(({ capability }) => objectIn(this.#options.offered, capability))
     this.#tell({ lists, uris: [] })
     if ((this.#started && this.#lists.length > 0) || this.#uris.size > 0) this.#subscription.renew()
-  }
-
-  #open(): void {
-    this.#inOrder(() => this.#change(this.#uris))
-      .then(() => {
-        if (this.#isContinued) this.#tell(this.#wanted)
-      })
-      .catch(() => {})
   }
 
   /**

@@ -26,7 +26,7 @@ export interface ResubscriberOptions {
    * it again; by default if that is not nothing, because otherwise another one would not report more.
    */
   ended?(filter: SubscriptionFilter): boolean
-  /** Opens the subscription again; has to call `open`. */
+  /** Opens the subscription, also again; has to call `open`. */
   reopen(): Promise<unknown>
   /** Called when `reopen` has failed. Returns whether to try again. */
   failed(error: unknown): boolean
@@ -98,6 +98,12 @@ export class Resubscriber {
       throw new Fault('upstreamTimeout', 'The server did not answer the subscription in time')
     }
     return within(opened, ACKNOWLEDGE_WITHIN, expire).finally(() => this.#opening.delete(controller))
+  }
+
+  /** Opens the subscription at once; if that fails, as `retry`. `gap`: changes may have been missed before. */
+  begin(gap = false): void {
+    this.#missed ||= gap
+    this.#options.reopen().catch((error: unknown) => this.#options.failed(error) && this.retry())
   }
 
   /**

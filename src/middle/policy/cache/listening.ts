@@ -88,7 +88,7 @@ export class Listening {
   /** Opens a subscription if the current one does not cover everything, unless the last attempt is too recent. */
   #attend(): void {
     if (this.#stopped || this.#gathering || this.#subscription.isOpening) return
-    this.#open().catch(() => this.#subscription.retry())
+    this.#subscription.begin()
   }
 
   async #open(): Promise<void> {
