@@ -266,7 +266,7 @@ writeFileSync(join(out, 'mcp-bridge.1'), await manPage())
 /** The manual page, made by the sources of the help. */
 async function manPage() {
   const options = { bundle: true, write: false, platform: 'node', format: 'esm', logLevel: 'warning' }
-  const { outputFiles } = await build({ entryPoints: ['src/command/man-page.ts'], ...options })
+  const { outputFiles } = await build({ entryPoints: ['.ci/man-page.ts'], ...options })
   const made = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`)
   return made.manPage(version)
 }

@@ -1,9 +1,9 @@
 /** Writes what is made of the schemas: JSON Schemas of the configuration, of manifests and of the chart, pages of docs about options and messages, and types of the options. */
 import { writeFileSync } from 'node:fs'
-import { configurationPages } from '../src/command/configuration-page.js'
 import { settingsSchema } from '../src/config/json-schema.js'
 import { manifestJsonSchema } from '../src/services/discovery/manifest.js'
 import { chartSchema } from './chart-schema.js'
+import { configurationPages } from './configuration-page.js'
 import { defaultsModule } from './defaults.js'
 import { fileOptionsModule } from './file-options.js'
 import { troubleshootingPages } from './troubleshooting.js'

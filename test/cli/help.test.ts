@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { COMMAND_NAMES, rowOf } from '../../src/command/commands.js'
-import { configurationPages } from '../../src/command/configuration-page.js'
+import { configurationPages } from '../../.ci/configuration-page.js'
 import { FLAGS, type FlagName, flagOf } from '../../src/command/flags.js'
 import { helpOf, shortHelp } from '../../src/command/help.js'
 import { parseCommand } from '../../src/command/parse.js'

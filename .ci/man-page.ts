@@ -1,8 +1,8 @@
 /** The manual page (roff) of the program, made of the tables of commands and flags, as its help is. The build writes it. */
-import { DOCUMENTS } from '../base/texts/documents.js'
-import { COMMAND_NAMES, type CommandName, EVERYWHERE, rowOf } from './commands.js'
-import { FLAGS, type FlagName } from './flags.js'
-import { aboutProgram, firstClause, signature, textOf } from './help.js'
+import { DOCUMENTS } from '../src/base/texts/documents.js'
+import { COMMAND_NAMES, type CommandName, EVERYWHERE, rowOf } from '../src/command/commands.js'
+import { FLAGS, type FlagName } from '../src/command/flags.js'
+import { aboutProgram, firstClause, signature, textOf } from '../src/command/help.js'
 
 export function manPage(version: string): string {
   const [first = '', ...more] = aboutProgram()
