@@ -55,6 +55,19 @@ export class Recent<T> {
   }
 }
 
+/** The function with its results kept for as long as their arguments are. */
+export function perObject<K extends object, T>(make: (key: K) => T): (key: K) => T {
+  const known = new WeakMap<K, T>()
+  return (key) => {
+    let made = known.get(key)
+    if (made === undefined) {
+      made = make(key)
+      known.set(key, made)
+    }
+    return made
+  }
+}
+
 /** The function with its results cached by argument. */
 export function memoize<T>(judge: (text: string) => T): (text: string) => T {
   const known = new Recent<T>()

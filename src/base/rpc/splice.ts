@@ -123,6 +123,15 @@ export function listIn(payload: Payload, key: string): List | undefined {
 
 const NOTHING: List['replaced'] = new Map()
 
+/** The objects in the array under `key`, one after the other; none if there is no array. */
+export function* objectsIn(payload: Payload, key: string): Generator<Payload> {
+  const list = arrayIn(payload, key)
+  for (const span of list?.elements ?? []) {
+    const object = list && payloadAt(list.source, span)
+    if (object) yield object
+  }
+}
+
 /**
  * The array under `key`, with each object in it replaced by the result of `change`: one, several or none. Other
  * elements stay, unless `others` replaces them. Undefined if nothing changes, or if there is no array.

@@ -251,6 +251,13 @@ export type ServerNotification = Extract<Reply, { kind: 'notification' }>
 /** The answer to a call. */
 export type Final = Exclude<Reply, ServerNotification>
 
+/** The answer with its result changed; the same answer if that changes nothing, so that it passes as the server has sent it. */
+export function withResult(last: Final, change: (result: Payload) => Payload): Final {
+  if (last.kind !== 'result') return last
+  const result = change(last.result)
+  return result === last.result ? last : { ...last, result }
+}
+
 /**
  * Sends a notification of a call to its reader, in order. Returns undefined if there is room for more. If the reader is
  * slow, returns a promise that resolves when there is room or when the reader is gone; the sender must wait for it.

@@ -1,5 +1,6 @@
 /** Matches names of tools and prompts against globs. */
 import picomatch from 'picomatch'
+import { perObject } from '../../base/rpc/memoize.js'
 
 /** Longest name that is matched against globs, in characters. */
 export const MAX_MATCHED_NAME = 256
@@ -14,16 +15,11 @@ export function globs(list: readonly string[]): (name: string) => boolean {
   return (name) => name.length <= MAX_MATCHED_NAME && matches(plain(name))
 }
 
-const matchers = new WeakMap<readonly string[], (name: string) => boolean>()
+const matcherOf = perObject(globs)
 
 /** As `globs`, for lists that are used often: their globs are compiled once. */
 export function matchesGlobs(list: readonly string[], name: string): boolean {
-  let matcher = matchers.get(list)
-  if (!matcher) {
-    matcher = globs(list)
-    matchers.set(list, matcher)
-  }
-  return matcher(name)
+  return matcherOf(list)(name)
 }
 
 /** The text as a single path segment: names are not paths, so "/", "." and ".." must not be special. */

@@ -4,17 +4,7 @@ import { digest } from '../../base/crypto/digest.js'
 import { Fault } from '../../base/fault/fault.js'
 import { MAX_TOOLS } from '../../base/limits/constants.js'
 import { canonical } from '../../base/rpc/canonical.js'
-import {
-  arrayIn,
-  duplicateKey,
-  keys,
-  objectIn,
-  type Payload,
-  payloadAt,
-  raw,
-  value,
-  write,
-} from '../../base/rpc/splice.js'
+import { duplicateKey, keys, objectIn, objectsIn, type Payload, raw, value, write } from '../../base/rpc/splice.js'
 import type { ToolFact, ToolList } from '../../mcp/ports/trust-status.js'
 import { withoutMisannotated } from '../../mcp/protocol/annotations.js'
 import type { Pages } from './pages.js'
@@ -38,11 +28,9 @@ export function toolList(pages: readonly Payload[]): ToolList {
 
 function addTools(page: Payload, tools: Map<string, ToolFact>): void {
   // Clients over HTTP must drop tools with invalid annotations, so nobody can call them through the bridge.
-  const array = arrayIn(withoutMisannotated(page), 'tools')
-  for (const span of array?.elements ?? []) {
-    const tool = array && payloadAt(array.source, span)
-    const name = tool && value(tool, 'name')
-    if (!tool || typeof name !== 'string') continue
+  for (const tool of objectsIn(withoutMisannotated(page), 'tools')) {
+    const name = value(tool, 'name')
+    if (typeof name !== 'string') continue
     const before = tools.get(name)
     tools.set(name, before ? both(before, factOf(tool)) : factOf(tool))
     if (tools.size > MAX_TOOLS) throw new Fault('upstreamProtocol', `The server lists more than ${MAX_TOOLS} tools`)

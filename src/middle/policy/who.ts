@@ -1,7 +1,7 @@
 /** Makes the key of a caller, under which policies and groups remember what a server has listed to it. */
 import { digest } from '../../base/crypto/digest.js'
 import { canonical } from '../../base/rpc/canonical.js'
-import { memoize } from '../../base/rpc/memoize.js'
+import { memoize, perObject } from '../../base/rpc/memoize.js'
 import type { Call, Grant } from '../../mcp/protocol/call.js'
 
 /** Separates person and capabilities. It does not occur in digests. */
@@ -22,17 +22,8 @@ export function whoOf({
   return `${person}${OF_PERSON}${digestOfCapabilities(caller.capabilities)}${paramHeaders ? '+' : ''}${grant ? digestOfScopes(grant) : ''}`
 }
 
-const scopesOf = new WeakMap<Grant, string>()
-
 /** Computed once for each token. */
-function digestOfScopes(grant: Grant): string {
-  let known = scopesOf.get(grant)
-  if (known === undefined) {
-    known = digest(JSON.stringify([...grant.scopes].sort()))
-    scopesOf.set(grant, known)
-  }
-  return known
-}
+const digestOfScopes = perObject(({ scopes }: Grant) => digest(JSON.stringify([...scopes].sort())))
 
 /** The part of a key that is equal for callers who differ in their capabilities alone. */
 export function personIn(who: string): string {

@@ -45,13 +45,11 @@ export interface ApprovalOptions extends AskedRules {
   observe?: Observe | undefined
 }
 
-const LIST = 'tools/list'
-
 /** The policy of one server. It has to be behind those that refuse calls, and before the limits of calls. */
 export function approval(options: ApprovalOptions): Policy {
   const { server, approveFor, page, within, memory, observe, override = {} } = options
   const asks = askedTools(server, options)
-  const list = new ChosenList<AskedTool>({ server, method: LIST, see: askedOn(options), memory })
+  const list = new ChosenList<AskedTool>({ server, method: 'tools/list', see: askedOn(options), memory })
   const passes = new Passes(options)
   const tell = (what: 'asked' | 'approved' | 'refused' | 'expired') => observe?.({ kind: 'approval', server, what })
 
@@ -198,15 +196,8 @@ export function approval(options: ApprovalOptions): Policy {
   const windowFor = (call: Call) => (isSomebody(call) ? approveFor : undefined)
 
   return (next) => {
-    async function listing(call: Call): Promise<Final> {
-      const last = await next(call)
-      if (last.kind === 'result') list.learn(call, last.result)
-      return last
-    }
-    return (call) => {
-      if (call.method === CALL_TOOL) return calling(call, next)
-      return call.method === LIST ? listing(call) : next(call)
-    }
+    const remembering = list.policy(next)
+    return (call) => (call.method === CALL_TOOL ? calling(call, next) : remembering(call))
   }
 }
 

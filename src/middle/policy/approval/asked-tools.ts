@@ -1,11 +1,11 @@
 /** Decides which tools a person has to approve: by their names, or by what the server says of them. */
 
-import { arrayIn, objectIn, type Payload, payloadAt, raw, value } from '../../../base/rpc/splice.js'
+import { objectIn, type Payload, raw, value } from '../../../base/rpc/splice.js'
 import type { SeenPage } from '../choice/listed.js'
-import { renamed, type ToolRules } from '../choice/seen.js'
+import { renamed, type ToolRules, toolsIn } from '../choice/seen.js'
 import { globs, MAX_MATCHED_NAME } from '../globs.js'
 import { isReadOnly } from '../tool-names.js'
-import { isUnambiguous, stringIn } from '../unambiguous.js'
+import { isUnambiguous } from '../unambiguous.js'
 import { secretNames } from './secrets.js'
 
 /** Which tools a person approves. */
@@ -39,22 +39,13 @@ export function askedTools(
 
 /** Returns a function that reads what approval depends on from a page of tools. */
 export function askedOn({ override = {} }: AskedRules): (page: Payload) => SeenPage<AskedTool> {
-  const known = new WeakMap<Payload, SeenPage<AskedTool>>()
-  return (page) => {
-    const before = known.get(page)
-    if (before) return before
-    const items = new Map<string, AskedTool>()
-    const array = arrayIn(page, 'tools')
-    for (const span of array?.elements ?? []) {
-      const tool = array && payloadAt(array.source, span)
-      const name = tool && stringIn(tool, 'name')
-      if (!tool || name === undefined) continue
-      items.set(name, both(items.get(name), askedTool(tool, override[name]?.annotations)))
-    }
-    const seen = { result: page, items }
-    known.set(page, seen)
-    return seen
-  }
+  return toolsIn(
+    (tool, name) => askedTool(tool, override[name]?.annotations),
+    (one, other) => ({
+      isDestructive: one.isDestructive || other.isDestructive,
+      secrets: new Set([...one.secrets, ...other.secrets]),
+    }),
+  )
 }
 
 /** The names of the tools on a page that a person has to approve, for `probe`. */
@@ -76,14 +67,4 @@ function saysOfDestruction(tool: Payload): string | undefined {
   const annotations = isUnambiguous(tool, 'annotations') ? objectIn(tool, 'annotations') : undefined
   const isOne = annotations && isUnambiguous(annotations, 'destructiveHint')
   return isOne ? raw(annotations, 'destructiveHint') : undefined
-}
-
-/** Of two tools with one name, only the server knows which one is called. */
-function both(one: AskedTool | undefined, other: AskedTool): AskedTool {
-  return one
-    ? {
-        isDestructive: one.isDestructive || other.isDestructive,
-        secrets: new Set([...one.secrets, ...other.secrets]),
-      }
-    : other
 }

@@ -9,7 +9,7 @@ import { Recent } from '../../../base/rpc/memoize.js'
 import { detach } from '../../../base/rpc/source.js'
 import { type Json, type Payload, raw } from '../../../base/rpc/splice.js'
 import { unlessAborted } from '../../../base/time/time.js'
-import type { Call, Final, Handler } from '../../../mcp/protocol/call.js'
+import { type Call, type Final, type Handler, type Policy, withResult } from '../../../mcp/protocol/call.js'
 import { reading } from '../pages.js'
 import { whoOf } from '../who.js'
 
@@ -64,9 +64,19 @@ export class ChosenList<T> {
 
   /** Answers a request for the list, with what clients see of it. */
   async answer(call: Call, next: Handler): Promise<Final> {
-    const last = await next(call)
-    return last.kind === 'result' ? { ...last, result: this.learn(call, last.result) } : last
+    return withResult(await next(call), (result) => this.learn(call, result))
   }
+
+  /** Answers a request for the list as the server does, and remembers it. */
+  async remember(call: Call, next: Handler): Promise<Final> {
+    const last = await next(call)
+    if (last.kind === 'result') this.learn(call, last.result)
+    return last
+  }
+
+  /** Remembers the lists that pass. */
+  readonly policy: Policy = (next) => (call) =>
+    call.method === this.#options.method ? this.remember(call, next) : next(call)
 
   /** The caller's item with this name. Reads the list if the name is unknown. Rejects with a Fault. */
   async find(call: Call, name: string, next: Handler): Promise<T | undefined> {

@@ -1,5 +1,15 @@
 /** Reduces the pages of lists to what clients may see. Each page is edited once, however often it is sent. */
-import { edit, mapElements, opens, type Payload, raw, receivedKeys, type Value } from '../../../base/rpc/splice.js'
+import { perObject } from '../../../base/rpc/memoize.js'
+import {
+  edit,
+  mapElements,
+  objectsIn,
+  opens,
+  type Payload,
+  raw,
+  receivedKeys,
+  type Value,
+} from '../../../base/rpc/splice.js'
 import { folded, stringIn } from '../unambiguous.js'
 import type { SeenPage } from './listed.js'
 import { chosenNames, type Rules } from './names.js'
@@ -74,10 +84,7 @@ export function asSeen<T>(
   named: string,
   see: (element: Payload, name: string) => SeenElement<T> | undefined,
 ): (page: Payload) => SeenPage<T> {
-  const known = new WeakMap<Payload, SeenPage<T>>()
-  return (page) => {
-    const before = known.get(page)
-    if (before) return before
+  return perObject((page) => {
     const items = new Map<string, T>()
     const result = withList(page, key, (element) => {
       const name = stringIn(element, named)
@@ -86,10 +93,28 @@ export function asSeen<T>(
       items.set(seen.name, seen.item)
       return seen.shown
     })
-    const seen = { result, items }
-    known.set(page, seen)
-    return seen
-  }
+    return { result, items }
+  })
+}
+
+/**
+ * Returns a function that reads what `of` says of each tool on a page, which stays as it is. Of two tools with one name, only the
+ * server knows which one is called: `both` says what counts.
+ */
+export function toolsIn<T>(
+  of: (tool: Payload, name: string) => T,
+  both: (one: T, other: T) => T,
+): (page: Payload) => SeenPage<T> {
+  return perObject((page) => {
+    const items = new Map<string, T>()
+    for (const tool of objectsIn(page, 'tools')) {
+      const name = stringIn(tool, 'name')
+      if (name === undefined) continue
+      const [before, now] = [items.get(name), of(tool, name)]
+      items.set(name, before === undefined ? now : both(before, now))
+    }
+    return { result: page, items }
+  })
 }
 
 /** The page with each element of its list edited, and without other members that could be mistaken for the list. */

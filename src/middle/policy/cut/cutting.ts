@@ -8,7 +8,7 @@ import type { Observe } from '../../../mcp/ports/events.js'
 import type { Call, Final, Handler, Policy, ServerNotification } from '../../../mcp/protocol/call.js'
 import { CALL_TOOL, LISTEN } from '../../../mcp/protocol/methods.js'
 import { ChosenList } from '../choice/listed.js'
-import { asSeen } from '../choice/seen.js'
+import { toolsIn } from '../choice/seen.js'
 import { toolOf } from '../refusal.js'
 import type { KeptResults } from './kept.js'
 import { hasLongStructure, longIn } from './long.js'
@@ -36,7 +36,10 @@ export function cutting({ server, limitOf, kept, memory, observe }: CuttingOptio
   const declaring = new ChosenList<boolean>({
     server,
     method: LIST,
-    see: asSeen('tools', 'name', (tool, name) => ({ shown: tool, name, item: has(tool, 'outputSchema') })),
+    see: toolsIn(
+      (tool) => has(tool, 'outputSchema'),
+      (one, other) => one || other,
+    ),
     memory,
   })
 
@@ -93,12 +96,6 @@ export function cutting({ server, limitOf, kept, memory, observe }: CuttingOptio
     return shorter === result ? last : { ...last, result: shorter }
   }
 
-  async function learning(call: Call, next: Handler): Promise<Final> {
-    const last = await next(call)
-    if (last.kind === 'result') declaring.learn(call, last.result)
-    return last
-  }
-
   function hearing(call: Call): Call {
     const notify = (notification: ServerNotification) => {
       if (notification.method !== TASK_CHANGED || !has(notification.params, 'result')) return call.notify(notification)
@@ -113,7 +110,7 @@ export function cutting({ server, limitOf, kept, memory, observe }: CuttingOptio
 
   return (next) => (call) => {
     if (call.method === LISTEN) return next(hearing(call))
-    if (call.method === LIST) return learning(call, next)
+    if (call.method === LIST) return declaring.remember(call, next)
     const isCut = call.method === CALL_TOOL || call.method === TASK_RESULT || OF_TASKS.has(call.method)
     return isCut ? cutFinal(call, next) : next(call)
   }

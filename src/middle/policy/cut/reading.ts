@@ -1,24 +1,25 @@
 /** Lets callers read what was cut off results: as a resource, and with a tool for clients that read no resources. */
 import { Fault } from '../../../base/fault/fault.js'
 import type { Memory } from '../../../base/limits/memory.js'
+import { perObject } from '../../../base/rpc/memoize.js'
 import {
   arrayIn,
   edit,
   has,
   type Json,
   objectIn,
+  objectsIn,
   type Payload,
   parseObject,
-  payloadAt,
   write,
 } from '../../../base/rpc/splice.js'
 import { ECHOED, printable } from '../../../base/texts/printable.js'
-import type { Call, Final, Handler, Policy } from '../../../mcp/protocol/call.js'
+import { type Call, type Final, type Handler, type Policy, withResult } from '../../../mcp/protocol/call.js'
 import { nextCursor } from '../../../mcp/protocol/listed.js'
 import { OF_BRIDGE } from '../../../mcp/protocol/meta.js'
 import { CALL_TOOL } from '../../../mcp/protocol/methods.js'
 import { ChosenList } from '../choice/listed.js'
-import { asSeen } from '../choice/seen.js'
+import { toolsIn } from '../choice/seen.js'
 import { refuse } from '../refusal.js'
 import { stringIn } from '../unambiguous.js'
 import { KEPT_MINUTES, type KeptPart, type KeptResults, type NamedPart } from './kept.js'
@@ -50,28 +51,30 @@ const METHOD_NOT_FOUND = -32601
  * its list itself. In a group, the servers do neither.
  */
 export function reading({ server, isOn, kept, memory }: ReadingOptions): { lists: Policy; calls: Policy } {
-  const see = asSeen('tools', 'name', (tool, name) => ({ shown: tool, name, item: true }))
+  const see = toolsIn(
+    () => true,
+    () => true,
+  )
   const own = new ChosenList<boolean>({ server, method: 'tools/list', see, memory })
   /** Whether the server has listed a tool with the name of the bridge's own. */
   let isTaken = false
   const concerns = (call: Call) => call.group === undefined && isOn()
 
   async function listing(call: Call, next: Handler): Promise<Final> {
-    const last = await next(call)
-    if (last.kind !== 'result') return last
-    const { result } = last
-    isTaken ||= hasTool(result, READ_MORE)
-    return nextCursor(result) === undefined
-      ? { ...last, result: withTool(result, isTaken ? OTHER_NAME : READ_MORE) }
-      : last
+    return withResult(await next(call), (result) => {
+      isTaken ||= hasTool(result, READ_MORE)
+      if (nextCursor(result) !== undefined) return result
+      return isTaken ? withOtherTool(result) : withTool(result)
+    })
   }
 
   /** Clients read no resources of a server that offers none. */
   async function discovering(call: Call, next: Handler): Promise<Final> {
-    const last = await next(call)
-    const offered = last.kind === 'result' ? objectIn(last.result, 'capabilities') : undefined
-    if (last.kind !== 'result' || !offered || has(offered, 'resources')) return last
-    return { ...last, result: edit(last.result, { capabilities: edit(offered, { resources: '{}' }) }) }
+    return withResult(await next(call), (result) => {
+      const offered = objectIn(result, 'capabilities')
+      if (!offered || has(offered, 'resources')) return result
+      return edit(result, { capabilities: edit(offered, { resources: '{}' }) })
+    })
   }
 
   /** A list of resources, which a server that offers none does not know. */
@@ -167,27 +170,20 @@ function asToolResult(part: KeptPart, { base }: NamedPart, call: Call): Payload 
 }
 
 function hasTool(page: Payload, name: string): boolean {
-  const array = arrayIn(page, 'tools')
-  return (array?.elements ?? []).some((span) => {
-    const tool = array && payloadAt(array.source, span)
-    return tool !== undefined && stringIn(tool, 'name') === name
+  return [...objectsIn(page, 'tools')].some((tool) => stringIn(tool, 'name') === name)
+}
+
+/** Returns a function that puts the tool at the end of a page. Each page is edited once, however often it is sent. */
+const adding = (name: string) =>
+  perObject((page: Payload) => {
+    const list = arrayIn(page, 'tools')
+    if (!list) return page
+    const comma = list.elements.length > 0 ? ',' : ''
+    return edit(page, { tools: `${write(list).slice(0, -1)}${comma}${definitionOf(name)}]` })
   })
-}
 
-const withTools = new WeakMap<Payload, Map<string, Payload>>()
-
-/** The page with the tool at its end. Each page is edited once, however often it is sent. */
-function withTool(page: Payload, name: string): Payload {
-  const known = withTools.get(page) ?? new Map<string, Payload>()
-  withTools.set(page, known)
-  const list = known.has(name) ? undefined : arrayIn(page, 'tools')
-  if (list) {
-    const before = write(list).slice(0, -1)
-    const tools = `${before}${list.elements.length > 0 ? ',' : ''}${definitionOf(name)}]`
-    known.set(name, edit(page, { tools }))
-  }
-  return known.get(name) ?? page
-}
+const withTool = adding(READ_MORE)
+const withOtherTool = adding(OTHER_NAME)
 
 function definitionOf(name: string): Json {
   const title = 'Read more of a result'

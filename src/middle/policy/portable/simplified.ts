@@ -1,6 +1,6 @@
 /** What portable schemas make of lists of tools: what `mcp-bridge probe` and the inspector say. */
 import { BoundedMap } from '../../../base/limits/bounded.js'
-import { arrayIn, type Payload, payloadAt, stringUnder } from '../../../base/rpc/splice.js'
+import { objectsIn, type Payload, stringUnder } from '../../../base/rpc/splice.js'
 import type { Simplified } from '../../../base/texts/simplified.js'
 import { formOfTool, nameOf, simplification } from './portable.js'
 
@@ -9,10 +9,7 @@ const MAX_SIMPLIFIED = 1_000
 
 /** The tools of a page, as the server lists them, that clients see otherwise. `keepsNames`: except for their names. */
 export function simplifiedIn(page: Payload, keepsNames = false): Simplified[] {
-  const array = arrayIn(page, 'tools')
-  return (array?.elements ?? []).flatMap((place) => {
-    const tool = array && payloadAt(array.source, place)
-    if (!tool) return []
+  return [...objectsIn(page, 'tools')].flatMap((tool) => {
     const name = stringUnder(tool, 'name') ?? ''
     return simplification(name, keepsNames ? name : nameOf(name), formOfTool(tool)) ?? []
   })
