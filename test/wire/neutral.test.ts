@@ -5,8 +5,11 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { guardedConnector } from '../../src/base/net/connect.js'
+import { Guard } from '../../src/base/net/guard.js'
 import { EventRecorder } from '../../src/inspector/recorder/recorder.js'
 import { Ring } from '../../src/inspector/ring.js'
+import type { MountTrust } from '../../src/services/discovery/trust/mount-trust.js'
 import { CLIENTS } from '../matrix/clients.js'
 import type { Recorded } from '../matrix/recording.js'
 import { type Configured, nameOf, runPair } from '../matrix/run.js'
@@ -20,8 +23,22 @@ interface Neutral extends Configured {
   asks?: string
   /** What it adds to messages for clients, which is taken out before they are compared. */
   adds?: RegExp
-  /** The only pair to look at. Sessions of legacy clients with legacy servers are translated for approval. */
+  /** The only pair to look at: sessions of legacy clients with legacy servers are translated. */
   only?: string
+}
+
+const BOTH_MODERN = 'modern HTTP client, modern HTTP server'
+
+const TRUSTED: MountTrust = {
+  plan: '',
+  connect: guardedConnector({ guard: new Guard({ allowLoopback: true }) }),
+  trustStatus: () => ({ state: 'trusted', dependsOnTools: false, reason: '', missing: '', remedy: '' }),
+  readOnly: [],
+  state: () => ({ open: false, until: 0, reason: '' }),
+  required: () => [],
+  requiredByAny: () => [],
+  heard() {},
+  missed() {},
 }
 
 const OPTIONS: Record<string, (t: Test) => Neutral | Promise<Neutral>> = {
@@ -43,7 +60,7 @@ const OPTIONS: Record<string, (t: Test) => Neutral | Promise<Neutral>> = {
   'approval of a tool that nobody calls': () => ({
     entry: { tools: { approve: ['no_such_*'] } },
     asks: 'tools/list',
-    only: 'modern HTTP client, modern HTTP server',
+    only: BOTH_MODERN,
     // A tool that is not listed may be another spelling of one that is: it is asked for.
     without: ['error'],
   }),
@@ -54,11 +71,26 @@ const OPTIONS: Record<string, (t: Test) => Neutral | Promise<Neutral>> = {
     without: ['lists'],
     adds: /,\{"name":"read_more",.*?"openWorldHint":false\}\}/,
   }),
+  'a choice that hides nothing there is': () => ({
+    entry: { tools: { deny: ['no_such_*'] }, resources: { deny: ['no-such:*'] } },
+    asks: 'tools/list',
+    only: BOTH_MODERN,
+    // A tool that is not listed, and a method that the bridge does not know, could be something hidden.
+    without: ['error', 'unknown'],
+  }),
+  'scopes of a tool that there is not': () => ({
+    entry: { scopes: { 'no_such_*': ['write'] } },
+    asks: 'tools/list',
+    only: BOTH_MODERN,
+    without: ['error', 'unknown'],
+  }),
+  'trust in a server that was found': () => ({ context: { lead: () => TRUSTED }, only: BOTH_MODERN }),
+  'one process for all': () => ({ entry: { process: 'single' }, only: BOTH_MODERN }),
   'a recorder': () => ({ context: { recorder: new EventRecorder(new Ring({ payloads: 'all' }).record) } }),
 }
 
 /** Pairs whose ids are the client's, as all other bytes. */
-const KEEP_IDS: readonly string[] = ['modern HTTP client, modern HTTP server', 'legacy HTTP client, legacy HTTP server']
+const KEEP_IDS: readonly string[] = [BOTH_MODERN, 'legacy HTTP client, legacy HTTP server']
 /** Pairs for which it holds. */
 const PAIRS: readonly string[] = [
   ...KEEP_IDS,

@@ -9,7 +9,7 @@ import { Fault } from '../../base/fault/fault.js'
 import { edit, mapElements, objectIn, type Payload, value } from '../../base/rpc/splice.js'
 import { parseUrl } from '../../base/texts/parse-url.js'
 import { printable } from '../../base/texts/printable.js'
-import type { Call, Final, Handler, Policy } from '../../mcp/protocol/call.js'
+import { type Call, type Final, type Handler, type Policy, withResult } from '../../mcp/protocol/call.js'
 import { EVENT_LIST, EVENT_SUBSCRIBE } from '../../mcp/protocol/methods.js'
 import { isUnambiguous, stringIn } from './unambiguous.js'
 
@@ -83,8 +83,7 @@ function isWithin(url: URL, place: URL): boolean {
 
 /** The types of events that a caller may use without an address. */
 export async function listWithoutWebhooks(call: Call, next: Handler): Promise<Final> {
-  const last = await next(call)
-  return last.kind === 'result' ? { ...last, result: withoutWebhooks(last.result) } : last
+  return withResult(await next(call), withoutWebhooks)
 }
 
 /** A list of types of events, as those that are sent in answers alone. */

@@ -13,7 +13,15 @@ import { EMPTY, edit, keys, mapElements, objectIn, type Payload, raw, value } fr
 import { ECHOED, printable } from '../../base/texts/printable.js'
 import type { ToolList, TrustStatus } from '../../mcp/ports/trust-status.js'
 import { askedBy } from '../../mcp/protocol/asked-client.js'
-import type { AskedClient, Call, Final, Handler, Policy, ServerNotification } from '../../mcp/protocol/call.js'
+import {
+  type AskedClient,
+  type Call,
+  type Final,
+  type Handler,
+  type Policy,
+  type ServerNotification,
+  withResult,
+} from '../../mcp/protocol/call.js'
 import { Unanswered } from '../../mcp/protocol/input.js'
 import { nextCursor } from '../../mcp/protocol/listed.js'
 import { OF_BRIDGE } from '../../mcp/protocol/meta.js'
@@ -194,9 +202,7 @@ export class Quarantine {
         text: `${this.#options.name} asked for input, which a server in quarantine may not do. ${this.#remedyText(this.trustStatus)}`,
       })
     if (last.kind === 'result' && call.method === 'tools/list') return this.#listed(call, last, asked)
-    if (last.kind === 'result' && call.method === 'server/discover')
-      return { ...last, result: onlyHarmless(last.result) }
-    return last
+    return call.method === 'server/discover' ? withResult(last, onlyHarmless) : last
   }
 
   /** A change makes the known list outdated. */

@@ -20,6 +20,7 @@ import {
   type Handler,
   type Policy,
   type Sender,
+  withResult,
 } from '../../mcp/protocol/call.js'
 import { CALL_TOOL, EVENT_LIST, isOfClients, isOfEvents, LISTEN } from '../../mcp/protocol/methods.js'
 import { withoutEventTypes } from '../../mcp/protocol/subscriptions.js'
@@ -131,24 +132,23 @@ export function scopes({ required, scopesOf, hides, listed, events }: ScopesOpti
       const isHidden = (needed: readonly string[]) => isUnavailable(lacked(needed, call), grant)
       if (method === LISTEN && forSomeEvents().every(isHidden)) return next(withoutEventTypes(call))
       const last = await next(call)
-      if (last.kind !== 'result' || (canGetAll(grant) && !hides)) return last
-      if (method === 'server/discover') {
-        const known = isHidden(required.all()) ? withoutForeign(last.result) : last.result
-        const result = forSomeEvents().every(isHidden) ? withoutEvents(known) : known
-        return result === last.result ? last : { ...last, result }
-      }
+      if (canGetAll(grant) && !hides) return last
+      if (method === 'server/discover')
+        return withResult(last, (result) => {
+          const known = isHidden(required.all()) ? withoutForeign(result) : result
+          return forSomeEvents().every(isHidden) ? withoutEvents(known) : known
+        })
       if (method !== 'tools/list') return last
       const isHiddenTool = (tool: Payload, name: string) =>
         isHidden(required.of(name, { isReadOnly: isReadOnly(tool) }))
-      return { ...last, result: without(last.result, 'tools', isHiddenTool) }
+      return withResult(last, (result) => without(result, 'tools', isHiddenTool))
     }
 
   /** The answer to a call of events as its caller may see it. */
   function eventsFor(call: Call, last: Final): Final {
-    if (!events || call.method !== EVENT_LIST || last.kind !== 'result') return last
-    const page = events.listed.learn(call, last.result)
+    if (!events || call.method !== EVENT_LIST) return last
     const isHidden = (_type: Payload, name: string) => isUnavailable(lacked(forEvent(name), call), call.grant)
-    return { ...last, result: without(page, 'events', isHidden) }
+    return withResult(last, (result) => without(events.listed.learn(call, result), 'events', isHidden))
   }
 
   return { policy, hasAll }

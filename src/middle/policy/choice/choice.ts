@@ -13,7 +13,14 @@ import type { Memory } from '../../../base/limits/memory.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../../base/rpc/splice.js'
 import { ECHOED, printable } from '../../../base/texts/printable.js'
 import { withoutEvents, withoutForeign } from '../../../mcp/protocol/announced.js'
-import type { Call, Final, Handler, Policy, ServerNotification } from '../../../mcp/protocol/call.js'
+import {
+  type Call,
+  type Final,
+  type Handler,
+  type Policy,
+  type ServerNotification,
+  withResult,
+} from '../../../mcp/protocol/call.js'
 import { CALL_TOOL, EVENT_LIST, EVENT_USES, isOfEvents, LISTEN, methodTraits } from '../../../mcp/protocol/methods.js'
 import { UPDATED, withoutEventTypes } from '../../../mcp/protocol/subscriptions.js'
 import { isUnambiguous, stringIn } from '../unambiguous.js'
@@ -115,13 +122,11 @@ export function choice({ tools, prompts, resources, events: given, ...shared }: 
 
 /** What the server offers, without what announces methods that the bridge does not know. */
 function discovering(hidesEvents: boolean): Answer {
-  return async (call, next) => {
-    const last = await next(call)
-    if (last.kind !== 'result') return last
-    const known = withoutForeign(last.result)
-    const result = hidesEvents ? withoutEvents(known) : known
-    return result === last.result ? last : { ...last, result }
-  }
+  return async (call, next) =>
+    withResult(await next(call), (result) => {
+      const known = withoutForeign(result)
+      return hidesEvents ? withoutEvents(known) : known
+    })
 }
 
 /** A list of tools, prompts or types of events. */
@@ -160,10 +165,7 @@ type IsShown = (uri: string) => boolean
 /** A list of resources or templates. */
 function filtering(key: string, isShown: IsShown, name = 'uri'): Answer {
   const see = asSeen(key, name, (item, uri) => (isShown(uri) ? { shown: item, name: uri, item } : undefined))
-  return async (call, next) => {
-    const last = await next(call)
-    return last.kind === 'result' ? { ...last, result: see(last.result).result } : last
-  }
+  return async (call, next) => withResult(await next(call), (page) => see(page).result)
 }
 
 /** A request for one resource. */
