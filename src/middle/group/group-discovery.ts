@@ -1,13 +1,12 @@
 /** Answers `server/discover` of a group with the merged answers of its servers, which are remembered for each caller. */
 
-import { edit, type Json } from '../../base/rpc/splice.js'
+import { edit } from '../../base/rpc/splice.js'
 import type { CacheHint, Call, Final } from '../../mcp/protocol/call.js'
 import type { ChangingList } from '../../mcp/protocol/subscriptions.js'
 import { whoOf } from '../policy/who.js'
-import { type Asking, unaddressed } from './asking.js'
-import type { KeptLists } from './kept-lists.js'
-import type { Listings } from './listings.js'
-import { activeIn, type GroupPlan } from './member.js'
+import { unaddressed } from './asking.js'
+import type { Inside } from './inside.js'
+import { activeIn } from './member.js'
 import {
   type DiscoverAnswer,
   joinedDiscovery,
@@ -19,36 +18,24 @@ import {
 } from './merge.js'
 import { checkRequired, unavailable } from './missing.js'
 import { HOW_TO_SEARCH } from './search-tools.js'
-import type { Sleepers } from './sleepers.js'
-
-export interface GroupDiscoveryOptions {
-  plan(): GroupPlan
-  asking: Asking
-  listings: Listings
-  /** Keeps lists beyond a restart; undefined if nothing does. */
-  kept: KeptLists | undefined
-  sleepers: Sleepers
-  /** The group's own Implementation, as JSON. */
-  identity(): Json
-}
 
 /** Milliseconds for which discovery waits. The merged answer lacks slower servers. */
 const DISCOVER_WAIT = 1_000
 
 export class GroupDiscovery {
-  readonly #options: GroupDiscoveryOptions
+  readonly #inside: Inside
 
-  constructor(options: GroupDiscoveryOptions) {
-    this.#options = options
+  constructor(inside: Inside) {
+    this.#inside = inside
   }
 
   /** The answer of the group. Rejects with a Fault if a required server is missing. */
   async answer(call: Call): Promise<Final> {
-    const plan = this.#options.plan()
+    const plan = this.#inside.plan()
     const { found, missing, hints } = await this.#ask(call)
     checkRequired(plan, missing)
     const hasAll = missing.every(({ member }) => found.some(({ server }) => server === member.server))
-    const isComplete = hasAll && activeIn(this.#options.plan()).length === this.#options.plan().members.length
+    const isComplete = hasAll && activeIn(this.#inside.plan()).length === this.#inside.plan().members.length
     const { bareNames, instructionBytes: most, search } = plan
     const own = search ? HOW_TO_SEARCH : undefined
     const instructions = plan.instructions ?? joinedInstructions(found, { bareNames, most, own })
@@ -57,7 +44,7 @@ export class GroupDiscovery {
     return {
       kind: 'result',
       result: meta === undefined ? result : edit(result, { _meta: meta }),
-      server: this.#options.identity(),
+      server: this.#inside.identity(),
       cache: leastHint(missing.length > 0 ? [] : hints),
     }
   }
@@ -65,9 +52,9 @@ export class GroupDiscovery {
   /** The results of all active servers for this caller; undefined if one is missing. */
   #known(call: Call): readonly DiscoverAnswer[] | undefined {
     const who = whoOf(call)
-    const members = activeIn(this.#options.plan())
+    const members = activeIn(this.#inside.plan())
     const known = members.flatMap((member) => {
-      const result = this.#options.listings.discovered(who, member)
+      const result = this.#inside.listings.discovered(who, member)
       return result ? [{ server: member.server, prefix: member.prefix, result }] : []
     })
     return known.length === members.length ? known : undefined
@@ -81,7 +68,7 @@ export class GroupDiscovery {
   /** The lists of these that the group offers. All, if a server has not answered or is not active: it may offer any. */
   offered(call: Call, lists: readonly ChangingList[]): readonly ChangingList[] {
     const described = this.#known(call)
-    if (described?.length !== this.#options.plan().members.length) return lists
+    if (described?.length !== this.#inside.plan().members.length) return lists
     return lists.filter((list) =>
       described.some((one) => ('capability' in list ? offersIn(one, list.capability) : offersEventsIn(one))),
     )
@@ -90,16 +77,16 @@ export class GroupDiscovery {
   /** Whether no server has events. A server that is missing may have some. */
   async lacksEvents(call: Call): Promise<boolean> {
     const who = whoOf(call)
-    const likely = activeIn(this.#options.plan()).flatMap(
-      (member) => this.#options.listings.likelyDiscovered(who, member) ?? [],
+    const likely = activeIn(this.#inside.plan()).flatMap(
+      (member) => this.#inside.listings.likelyDiscovered(who, member) ?? [],
     )
     if (likely.some((result) => offersEventsIn({ result }))) return false
     const described = await this.describe(call)
-    return described.length === this.#options.plan().members.length && !described.some(offersEventsIn)
+    return described.length === this.#inside.plan().members.length && !described.some(offersEventsIn)
   }
 
   async #ask(call: Call) {
-    const { plan, asking, listings, kept, sleepers } = this.#options
+    const { plan, asking, listings, kept, sleepers } = this.#inside
     const asker = whoOf(call)
     if (kept) await Promise.all(activeIn(plan()).map((member) => kept.restored(asker, member)))
     const members = activeIn(plan())

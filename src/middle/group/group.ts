@@ -33,6 +33,7 @@ import { GroupDiscovery } from './group-discovery.js'
 import { KeptLists } from './kept-lists.js'
 import { type Hidden, ListLog } from './list-log.js'
 import { GROUP_LISTS } from './list-page.js'
+import type { Inside } from './inside.js'
 import { GroupListening } from './listen.js'
 import { Listings } from './listings.js'
 import { Lists } from './lists.js'
@@ -71,9 +72,7 @@ export class Group implements Upstream {
   #plan: GroupPlan
   /** The group's own Implementation. */
   #identity: Json
-  readonly #listings: Listings
-  readonly #kept: KeptLists | undefined
-  readonly #asking: Asking
+  readonly #inside: Inside
   readonly #lists: Lists
   readonly #discovery: GroupDiscovery
   readonly #targets: Targets
@@ -82,54 +81,40 @@ export class Group implements Upstream {
   readonly #search: Search
   readonly #connections: MemberConnections
   readonly #listening = new Set<GroupListening>()
-  readonly #sleepers = new Sleepers(() => this.#rested())
   /** Servers whose last list or discovery failed, with the reason. */
   readonly #missing = new Map<string, string>()
-  readonly #listLog: ListLog
   /** Answers calls by their own names. */
   readonly #named: Handler
 
   constructor(options: GroupOptions) {
-    const { name, keys, memory, log, store, version } = options
+    const { name, keys, memory, store, version } = options
     this.#options = options
     this.#plan = options.plan
     this.#identity = identityOf(options)
     const plan = () => this.#plan
-    const identity = () => this.#identity
     const listings = new Listings(memory)
-    const asking = new Asking({
-      patience: () => this.#plan.wait.first,
-      heard: (question, asked) => this.#heard(question, asked),
-      came: (question, asked) => this.#came(question, asked),
-    })
-    this.#listings = listings
-    const kept = store && new KeptLists({ store, listings, version, plan })
-    this.#kept = kept
-    const sleepers = this.#sleepers
-    this.#asking = asking
-    this.#listLog = new ListLog(name, log)
-    const replaceFor = (member: Member) => this.#replaceFor(member)
-    const lists = {
-      group: name,
-      keys,
-      plan,
-      asking,
-      listings,
-      kept,
-      sleepers,
-      memory,
-      identity,
-      replaceFor,
-      log: this.#listLog,
+    const inside: Inside = {
+      ...{ name, keys, memory, plan, listings },
+      log: new ListLog(name, options.log),
+      asking: new Asking({
+        patience: () => this.#plan.wait.first,
+        heard: (question, asked) => this.#heard(question, asked),
+        came: (question, asked) => this.#came(question, asked),
+      }),
+      kept: store && new KeptLists({ store, listings, version, plan }),
+      sleepers: new Sleepers(() => this.#rested()),
+      identity: () => this.#identity,
+      replaceFor: (member) => this.#replaceFor(member),
     }
-    this.#lists = new Lists(lists)
-    this.#discovery = new GroupDiscovery({ plan, asking, listings, kept, sleepers, identity })
-    this.#targets = new Targets(plan, this.#discovery, new Owners(plan, this.#lists, listings), this.#listLog)
+    this.#inside = inside
+    this.#lists = new Lists(inside)
+    this.#discovery = new GroupDiscovery(inside)
+    this.#targets = new Targets(inside, this.#discovery, new Owners(inside, this.#lists))
     this.#states = new States(name, keys)
     this.#eventCursors = new EventCursors(name, keys)
     this.#connections = new MemberConnections(options.plan.members, (member, client) => this.#asked(member, client))
     this.#named = options.own ? options.own(this.withoutSearch) : this.withoutSearch
-    this.#search = new Search({ plan, lists: this.#lists, memory, identity, log: this.#listLog })
+    this.#search = new Search(inside, this.#lists)
   }
 
   /** Servers that did not answer the last list request, with the reason. */
@@ -139,7 +124,7 @@ export class Group implements Upstream {
 
   /** Tools and prompts that have been omitted from lists. */
   get hidden(): readonly Hidden[] {
-    return this.#listLog.hidden
+    return this.#inside.log.hidden
   }
 
   readonly handle: Handler = (call) => this.#search.handle(call, this.#named)
@@ -177,9 +162,9 @@ export class Group implements Upstream {
     this.#plan = plan
     this.#identity = identityOf({ ...this.#options, plan })
     if (isNamedAlike(before, plan))
-      this.#listings.keepOnly(before.members.filter((member) => plan.members.includes(member)))
-    else this.#listings.clear()
-    this.#kept?.change()
+      this.#inside.listings.keepOnly(before.members.filter((member) => plan.members.includes(member)))
+    else this.#inside.listings.clear()
+    this.#inside.kept?.change()
     this.#lists.clear()
     this.#targets.change(plan.members)
     this.#connections.change(plan.members)
@@ -195,16 +180,12 @@ export class Group implements Upstream {
 
   /** Keeps what is not kept yet of its lists. Never rejects. */
   async flush(): Promise<void> {
-    await this.#kept?.flush()
+    await this.#inside.kept?.flush()
   }
 
   close(): void {
-    this.#asking.close()
-    this.#sleepers.close()
-    this.#kept?.close()
-    this.#listings.close()
-    this.#lists.close()
-    this.#search.close()
+    const { asking, sleepers, kept, listings } = this.#inside
+    for (const one of [asking, sleepers, kept, listings, this.#lists, this.#search]) one?.close()
   }
 
   /** Sends a call to its server, and translates the answer into the names of the group. */
@@ -272,7 +253,7 @@ export class Group implements Upstream {
     const listening = new GroupListening({
       call,
       members: () => activeIn(this.#plan),
-      sleeps: (member) => this.#sleepers.isUnused(call, member),
+      sleeps: (member) => this.#inside.sleepers.isUnused(call, member),
       offered: (lists) => this.#discovery.offered(call, lists),
       uri: (uri) => this.#targets.uri(call, uri),
       task: (taskId) => this.#targets.task(taskId),
@@ -287,7 +268,7 @@ export class Group implements Upstream {
   }
 
   #use(call: Call, member: Member): void {
-    if (this.#sleepers.wake(call, member)) this.#woke(call, member)
+    if (this.#inside.sleepers.wake(call, member)) this.#woke(call, member)
   }
 
   /** A caller uses a server that slept: changes are heard from now on, and what is known of it may have changed meanwhile. */
@@ -296,8 +277,8 @@ export class Group implements Upstream {
     const who = whoOf(call)
     for (const method of GROUP_LISTS.keys()) {
       const listing = unaddressed(call, method)
-      if (this.#listings.likely(who, member, listing))
-        this.#asking.ask(listing, [{ member }], { most: 0 }).catch(() => {})
+      if (this.#inside.listings.likely(who, member, listing))
+        this.#inside.asking.ask(listing, [{ member }], { most: 0 }).catch(() => {})
     }
   }
 
@@ -313,8 +294,8 @@ export class Group implements Upstream {
     if (!member.sleeps) return false
     for (const principal of NAMELESS) {
       const who = whoOf({ principal, caller: { revision: '', capabilities: '{}' } })
-      await this.#kept?.restored(who, member)
-      if (this.#listings.likely(who, member, { method: 'tools/list', params: NO_ORIGIN })) return true
+      await this.#inside.kept?.restored(who, member)
+      if (this.#inside.listings.likely(who, member, { method: 'tools/list', params: NO_ORIGIN })) return true
     }
     return false
   }
@@ -328,10 +309,10 @@ export class Group implements Upstream {
       for (const listening of this.#listening) if (listening.principal === call.principal) listening.changed()
     }
     if (call.method === 'server/discover') {
-      this.#listings.learnDiscovered(who, member, result)
+      this.#inside.listings.learnDiscovered(who, member, result)
       return came()
     }
-    const shown = this.#listings.likely(who, member, call)?.page.content
+    const shown = this.#inside.listings.likely(who, member, call)?.page.content
     this.#lists.learn(question, result).then(
       ({ page }) => {
         if (page.content !== shown) came()
@@ -355,7 +336,7 @@ export class Group implements Upstream {
     const why = asked.why.message
     for (const listening of this.#listening) if (listening.principal === principal) listening.expect(member)
     // It may only be starting, and nobody lacks anything.
-    const isServed = asked.isLate && this.#listings.likely(who, member, call) !== undefined
+    const isServed = asked.isLate && this.#inside.listings.likely(who, member, call) !== undefined
     if (this.#missing.has(server) || isServed) return
     this.#missing.set(server, why)
     observe?.({ kind: 'member', group, server, what: 'missing', why })

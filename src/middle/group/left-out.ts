@@ -3,17 +3,10 @@
  * prefixes those of an earlier server.
  */
 import { EVENT_LIST } from '../../mcp/protocol/methods.js'
-import type { ListLog } from './list-log.js'
+import type { Inside } from './inside.js'
 import { type ListedItem, UNIQUE } from './list-page.js'
-import type { Listings } from './listings.js'
 import { activeIn, type GroupPlan, type Member } from './member.js'
 import type { Part } from './parts.js'
-
-export interface LeftOutOptions {
-  plan(): GroupPlan
-  listings: Pick<Listings, 'idsOf' | 'idsBefore'>
-  log: Pick<ListLog, 'hide'>
-}
 
 /** Lists in which the names or the URIs of two servers may collide. */
 const NAMED: ReadonlySet<string> = new Set(['tools/list', 'prompts/list', EVENT_LIST])
@@ -26,21 +19,21 @@ export function mayCollide({ members, bareNames, bareUris }: GroupPlan, method: 
 }
 
 export class LeftOut {
-  readonly #options: LeftOutOptions
+  readonly #inside: Inside
 
-  constructor(options: LeftOutOptions) {
-    this.#options = options
+  constructor(inside: Inside) {
+    this.#inside = inside
   }
 
   /** The items of each part that clients get. Parts of one server have to be in the order of its pages. */
   itemsOf(parts: readonly Part[], method: string): (readonly ListedItem[])[] {
     const once = UNIQUE.has(method) ? this.#once(parts, method) : parts.map(({ page }) => page?.items ?? [])
-    return mayCollide(this.#options.plan(), method) ? this.#untaken(parts, once, method) : once
+    return mayCollide(this.#inside.plan(), method) ? this.#untaken(parts, once, method) : once
   }
 
   /** The items of each part without those that are on an earlier page of their server. */
   #once(parts: readonly Part[], method: string): (readonly ListedItem[])[] {
-    const { listings } = this.#options
+    const { listings } = this.#inside
     /** By server, the names or URIs of its earlier pages. */
     const earlier = new Map<Member, Set<string>>()
     return parts.map(({ who, member, cursor, next, page }) => {
@@ -49,7 +42,7 @@ export class LeftOut {
       if (cursor === undefined && next === undefined) return page.items
       const remembered = () => (cursor === undefined ? [] : listings.idsBefore(who, member, method, cursor))
       const before = earlier.get(member) ?? joined(remembered())
-      const left = this.#without(page.items, before, (id) => this.#options.log.hide(member, method, id, 'twice'))
+      const left = this.#without(page.items, before, (id) => this.#inside.log.hide(member, method, id, 'twice'))
       for (const id of page.ids) before.add(id)
       earlier.set(member, before)
       return left
@@ -62,7 +55,7 @@ export class LeftOut {
     items: readonly (readonly ListedItem[])[],
     method: string,
   ): (readonly ListedItem[])[] {
-    const { listings, plan, log } = this.#options
+    const { listings, plan, log } = this.#inside
     const left = [...items]
     const taken = new Set<string>()
     for (const member of activeIn(plan())) {

@@ -1,42 +1,21 @@
 /** Answers list requests of a group with the merged lists of its servers. */
 
 import { digest } from '../../base/crypto/digest.js'
-import type { SealKey } from '../../base/crypto/seal.js'
-import type { Memory } from '../../base/limits/memory.js'
 import { Recent } from '../../base/rpc/memoize.js'
 import { edit, type Json, NO_ORIGIN, type Payload, parseObject, raw, write } from '../../base/rpc/splice.js'
 import type { CacheHint, Call, Final } from '../../mcp/protocol/call.js'
 import { CountedCache } from '../policy/counted-cache.js'
-import { type Asking, type MemberQuestion, unaddressed } from './asking.js'
+import { type MemberQuestion, unaddressed } from './asking.js'
 import { Cursors, isFirst } from './cursors.js'
-import type { KeptLists } from './kept-lists.js'
+import type { Inside } from './inside.js'
 import { LeftOut, mayCollide } from './left-out.js'
-import type { ListLog } from './list-log.js'
 import { groupList, type ListedItem } from './list-page.js'
-import type { Listings, ReadPage } from './listings.js'
-import { activeIn, type GroupPlan, type Member } from './member.js'
+import type { ReadPage } from './listings.js'
+import { activeIn, type Member } from './member.js'
 import { joinedLists, joinedMeta, leastHint } from './merge.js'
 import { checkRequired, type Missing, noteMissing, unavailable } from './missing.js'
 import { type Part, Parts } from './parts.js'
-import type { Replace } from './places.js'
-import type { Sleepers } from './sleepers.js'
 import { type ReadList, WholeLists } from './whole-lists.js'
-
-export interface ListsOptions {
-  group: string
-  keys: readonly SealKey[]
-  plan(): GroupPlan
-  asking: Asking
-  listings: Listings
-  kept: KeptLists | undefined
-  sleepers: Sleepers
-  memory: Memory
-  /** The group's own Implementation, as JSON. */
-  identity(): Json
-  /** Maps the names and URIs of a server to those of the group. */
-  replaceFor(member: Member): Replace
-  log: ListLog
-}
 
 /** A server whose list a caller did not get. */
 export interface Unheard {
@@ -80,7 +59,7 @@ const MAX_JOINED_LISTS = 64
 const MAX_JOINED_BYTES = 16 * 1024 * 1024
 
 export class Lists {
-  readonly #options: ListsOptions
+  readonly #inside: Inside
   readonly #cursors: Cursors
   readonly #parts: Parts
   readonly #wholeLists: WholeLists
@@ -90,13 +69,13 @@ export class Lists {
   /** Lists that were not read to their end, by caller, server and method: they are not read ahead again. */
   readonly #isCut = new Recent<true>()
 
-  constructor(options: ListsOptions) {
-    const { group, keys, memory } = options
-    this.#options = options
-    this.#cursors = new Cursors(group, keys)
-    this.#parts = new Parts(options)
-    this.#leftOut = new LeftOut(options)
-    this.#wholeLists = new WholeLists({ parts: this.#parts, memory, log: options.log })
+  constructor(inside: Inside) {
+    const { name, keys, memory, log } = inside
+    this.#inside = inside
+    this.#cursors = new Cursors(name, keys)
+    this.#parts = new Parts(inside)
+    this.#leftOut = new LeftOut(inside)
+    this.#wholeLists = new WholeLists({ parts: this.#parts, memory, log })
     this.#joined = new CountedCache({ memory, max: MAX_JOINED_LISTS, maxBytes: MAX_JOINED_BYTES })
   }
 
@@ -106,7 +85,7 @@ export class Lists {
    */
   async page(call: Call): Promise<Final> {
     const { method, params, log } = call
-    const { plan, identity } = this.#options
+    const { plan, identity } = this.#inside
     const cursor = raw(params, 'cursor')
     const places = this.#cursors.opened(plan(), method, cursor)
     const parts = await this.#parts.some(call, places, MAX_PAGE_BYTES)
@@ -119,7 +98,7 @@ export class Lists {
       ...places.slice(parts.length),
     ]
     if (method === 'tools/list')
-      this.#options.log.large(
+      this.#inside.log.large(
         parts.flatMap(({ member: { server }, cursor, page }) =>
           page ? { server, cursor, characters: page.text.length, count: page.items.length } : [],
         ),
@@ -153,7 +132,7 @@ export class Lists {
       this.#joined.keep(key, joined)
     }
     const cache = leastHint(used.map(({ hint }) => hint))
-    return { kind: 'result', result: joined.list, server: this.#options.identity(), cache }
+    return { kind: 'result', result: joined.list, server: this.#inside.identity(), cache }
   }
 
   /** Drops the merged lists: equal parts may merge differently now. */
@@ -201,7 +180,7 @@ export class Lists {
 
   /** The names or URIs in a list of all servers. Remembers them for the caller, if there is room. */
   names(call: Call, method: string): Promise<ReadNames> {
-    const { listings } = this.#options
+    const { listings } = this.#inside
     return this.#readAll(call, method, (lists) => ({
       ids: new Map(
         lists.map(({ member, parts }) => [
@@ -220,7 +199,7 @@ export class Lists {
   }
 
   #readAll<T>(call: Call, method: string, use: (lists: readonly ReadList[]) => T | Promise<T>): Promise<T> {
-    const places = activeIn(this.#options.plan()).map((member) => ({ member }))
+    const places = activeIn(this.#inside.plan()).map((member) => ({ member }))
     return this.#wholeLists.read(unaddressed(call, method), places, use)
   }
 
@@ -230,9 +209,9 @@ export class Lists {
    */
   async #readAhead(call: Call, method: string, parts: readonly Part[]): Promise<void> {
     const last = parts.findLast(({ page }) => page)
-    if (!last || !mayCollide(this.#options.plan(), method)) return
-    const members = activeIn(this.#options.plan())
-    const { listings } = this.#options
+    if (!last || !mayCollide(this.#inside.plan(), method)) return
+    const members = activeIn(this.#inside.plan())
+    const { listings } = this.#inside
     const over = new Set(parts.flatMap(({ member, next }) => (next === undefined ? member : [])))
     const unread = members
       .slice(0, members.indexOf(last.member))
@@ -247,7 +226,7 @@ export class Lists {
 
   /** Throws a Fault if a required server is missing, or if all have failed on the first page and nothing is known. */
   #check(parts: readonly Part[], isFirstPage: boolean): void {
-    const plan = this.#options.plan()
+    const plan = this.#inside.plan()
     checkRequired(plan, parts)
     if (!isFirstPage) return
     const [first] = parts

@@ -4,9 +4,10 @@ import { Recent } from '../../base/rpc/memoize.js'
 import { unlessAborted } from '../../base/time/time.js'
 import type { Call } from '../../mcp/protocol/call.js'
 import { whoOf } from '../policy/who.js'
-import type { Has, Listings } from './listings.js'
+import type { Inside } from './inside.js'
+import type { Has } from './listings.js'
 import type { Lists, ReadNames, Unheard } from './lists.js'
-import { activeIn, type GroupPlan, type Member } from './member.js'
+import { activeIn, type Member } from './member.js'
 
 /** The owners of a name or URI. */
 export interface OwnedName {
@@ -19,18 +20,16 @@ export interface OwnedName {
 const FRESH = 1_000
 
 export class Owners {
-  readonly #plan: () => GroupPlan
+  readonly #inside: Inside
   readonly #lists: Lists
-  readonly #listings: Listings
   /** By caller and list: when all pages were last read and remembered, and the servers without an answer. */
   readonly #read = new Recent<{ at: number; unheard: readonly Unheard[] }>()
   /** Readings in progress, by caller and list. Undefined if cancelled. */
   readonly #reading = new Map<string, Promise<ReadNames | undefined>>()
 
-  constructor(plan: () => GroupPlan, lists: Lists, listings: Listings) {
-    this.#plan = plan
+  constructor(inside: Inside, lists: Lists) {
+    this.#inside = inside
     this.#lists = lists
-    this.#listings = listings
   }
 
   /**
@@ -39,8 +38,8 @@ export class Owners {
    */
   async of(call: Call, method: string, has: Has, { isUnique = false } = {}): Promise<OwnedName> {
     const who = whoOf(call)
-    const find = (listHas: (member: Member) => boolean) => activeIn(this.#plan()).filter(listHas)
-    const known = find((member) => this.#listings.has(who, member, method, has))
+    const find = (listHas: (member: Member) => boolean) => activeIn(this.#inside.plan()).filter(listHas)
+    const known = find((member) => this.#inside.listings.has(who, member, method, has))
     const key = `${who} ${method}`
     const last = this.#read.get(key)
     const isSure = !isUnique || last !== undefined || this.#hasAllPages(who, method)
@@ -54,14 +53,14 @@ export class Owners {
       unheard = read.unheard
     }
     // A list of the same person stands in for a missing one: few servers list by capabilities.
-    const likely = unheard.flatMap(({ member }) => (this.#listings.kinHas(who, member, method, has) ? member : []))
+    const likely = unheard.flatMap(({ member }) => (this.#inside.listings.kinHas(who, member, method, has) ? member : []))
     return { owners: likely, unheard }
   }
 
   /** Whether the remembered lists of a caller have all of their pages. */
   #hasAllPages(who: string, method: string): boolean {
-    return activeIn(this.#plan()).every(
-      (member) => this.#listings.isWhole(who, member, method) || !this.#listings.has(who, member, method, () => true),
+    return activeIn(this.#inside.plan()).every(
+      (member) => this.#inside.listings.isWhole(who, member, method) || !this.#inside.listings.has(who, member, method, () => true),
     )
   }
 

@@ -1,22 +1,19 @@
 /** Asks servers of a group for pages of a list. */
 
 import { Fault } from '../../base/fault/fault.js'
-import { type Memory, SMALL } from '../../base/limits/memory.js'
+import { SMALL } from '../../base/limits/memory.js'
 import { detach } from '../../base/rpc/source.js'
 import { edit, type Json, NO_ORIGIN, type Payload, raw, sizeOf } from '../../base/rpc/splice.js'
 import type { CacheHint, Call } from '../../mcp/protocol/call.js'
 import { whoOf } from '../policy/who.js'
-import type { Asked, Asking, ListStart, MemberQuestion } from './asking.js'
+import type { Asked, ListStart, MemberQuestion } from './asking.js'
 import { someAtOnce } from './at-once.js'
-import type { KeptLists } from './kept-lists.js'
-import type { ListLog } from './list-log.js'
+import type { Inside } from './inside.js'
 import type { ListPage } from './list-page.js'
-import type { Listings, ReadPage } from './listings.js'
-import type { GroupPlan, Member } from './member.js'
+import type { ReadPage } from './listings.js'
+import type { Member } from './member.js'
 import type { Missing } from './missing.js'
 import { type PartsEnd, partLog } from './part-log.js'
-import type { Replace } from './places.js'
-import type { Sleepers } from './sleepers.js'
 import { tellWaiting } from './waiting.js'
 
 /** One page of a list of one server, or why there is none. */
@@ -39,27 +36,14 @@ export interface Part {
   bytes: number
 }
 
-export interface PartsOptions {
-  plan(): GroupPlan
-  asking: Asking
-  listings: Listings
-  /** Keeps lists beyond a restart; undefined if nothing does. */
-  kept: KeptLists | undefined
-  memory: Memory
-  sleepers: Sleepers
-  /** Maps the names and URIs of a server to those of the group. */
-  replaceFor(member: Member): Replace
-  log: ListLog
-}
-
 /** Longest `_meta` of a page that clients get: that of all pages is merged. In characters. */
 const MAX_LIST_META = 64 * 1024
 
 export class Parts {
-  readonly #options: PartsOptions
+  readonly #inside: Inside
 
-  constructor(options: PartsOptions) {
-    this.#options = options
+  constructor(inside: Inside) {
+    this.#inside = inside
   }
 
   /**
@@ -67,7 +51,7 @@ export class Parts {
    * them: there may be fewer parts than places, but there is at least one.
    */
   async some(call: Call, places: readonly ListStart[], most: number): Promise<Part[]> {
-    const { memory } = this.#options
+    const { memory } = this.#inside
     const reservation = memory.reserve(call.principal, SMALL)
     const { log, over } = partLog(call.log)
     const waiting = tellWaiting(
@@ -102,7 +86,7 @@ export class Parts {
 
   /** Asks for one page. */
   async one(call: Call, place: ListStart): Promise<Part> {
-    const { asking, kept, listings, plan, sleepers } = this.#options
+    const { asking, kept, listings, plan, sleepers } = this.#inside
     const { known, first } = plan().wait
     const listing = { method: call.method, params: edit(call.params, { cursor: place.cursor }) }
     const who = whoOf(call)
@@ -124,7 +108,7 @@ export class Parts {
     if (asked.kind === 'none') return part
     if (asked.kind === 'missing') {
       // Remembered items of a missing server stay listed.
-      const { listings } = this.#options
+      const { listings } = this.#inside
       const known = listings.known(who, member, call)
       const shown = known ?? listings.likely(who, member, call)
       const bytes = shown?.page.bytes ?? 0
@@ -146,13 +130,13 @@ export class Parts {
   #aboutIn(result: Payload, { member, call }: MemberQuestion): Payload | undefined {
     const meta = detach(raw(result, '_meta'))
     if (meta === undefined || meta.length <= MAX_LIST_META) return edit(NO_ORIGIN, { _meta: meta })
-    this.#options.log.about(member, call.method, meta.length)
+    this.#inside.log.about(member, call.method, meta.length)
     return undefined
   }
 
   /** Remembers a page, unless its server has been replaced in the meantime: the new one may hide some items. */
   async learn({ who, member, call }: MemberQuestion, result: Payload) {
-    const { kept, listings, plan, replaceFor, log } = this.#options
+    const { kept, listings, plan, replaceFor, log } = this.#inside
     const replace = replaceFor(member)
     const read = await listings.read(member, call, result, replace)
     if (plan().members.includes(member)) {

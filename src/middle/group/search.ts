@@ -4,8 +4,7 @@
  */
 
 import { MAX_LOGGED_NAME } from '../../base/limits/constants.js'
-import type { Memory } from '../../base/limits/memory.js'
-import { edit, type Json, NO_ORIGIN, raw, value } from '../../base/rpc/splice.js'
+import { edit, NO_ORIGIN, raw, value } from '../../base/rpc/splice.js'
 import { ECHOED, printable } from '../../base/texts/printable.js'
 import { SIGN_IN_TOOL } from '../../mcp/protocol/account.js'
 import type { Call, Final, Handler } from '../../mcp/protocol/call.js'
@@ -15,25 +14,16 @@ import { refuse } from '../policy/refusal.js'
 import { stringIn } from '../policy/unambiguous.js'
 import { isOfUnknown } from '../policy/unknown.js'
 import { isFirst, wrongCursor } from './cursors.js'
-import type { ListLog } from './list-log.js'
+import type { Inside } from './inside.js'
 import type { ListedItem } from './list-page.js'
 import type { Lists, Whole } from './lists.js'
-import { activeIn, type GroupPlan, type SearchPlan } from './member.js'
+import { activeIn, type SearchPlan } from './member.js'
 import { joinedLists } from './merge.js'
 import { SEPARATOR } from './names.js'
 import { nearestNames } from './nearest-names.js'
 import { ranked } from './ranking.js'
 import { CALL, definitions, queryOf, SEARCH, unwrapped, WrongForm } from './search-tools.js'
 import { ToolIndexes } from './tool-indexes.js'
-
-export interface SearchOptions {
-  plan(): GroupPlan
-  lists: Lists
-  memory: Memory
-  log: Pick<ListLog, 'cut' | 'large'>
-  /** The group's own Implementation, as JSON. */
-  identity(): Json
-}
 
 const LIST = 'tools/list'
 /** Errors of a server that may say that it has no such tool. Hosts hide errors from models. */
@@ -46,17 +36,19 @@ const FEWER = 'list fewer with "always" of the search'
 const MAX_FOUND_BY_NAME = 5
 
 export class Search {
-  readonly #options: SearchOptions
+  readonly #inside: Inside
+  readonly #lists: Lists
   readonly #indexes: ToolIndexes
 
-  constructor(options: SearchOptions) {
-    this.#options = options
-    this.#indexes = new ToolIndexes(options.memory, options.log)
+  constructor(inside: Inside, lists: Lists) {
+    this.#inside = inside
+    this.#lists = lists
+    this.#indexes = new ToolIndexes(inside.memory, inside.log)
   }
 
   /** Answers calls of the group's own tools; `next` answers all others. */
   handle(call: Call, next: Handler): Promise<Final> {
-    const { search } = this.#options.plan()
+    const { search } = this.#inside.plan()
     if (search && call.method === LIST) return this.#list(call, search)
     return search && call.method === CALL_TOOL ? this.#call(call, next, search) : next(call)
   }
@@ -78,12 +70,12 @@ export class Search {
 
   async #list(call: Call, search: SearchPlan): Promise<Final> {
     if (!isFirst(raw(call.params, 'cursor'))) throw wrongCursor()
-    const { lists, identity, log, plan } = this.#options
+    const { identity, log, plan } = this.#inside
     const own = definitions(
       activeIn(plan()).map(({ server }) => server),
       search.limit,
     )
-    return lists.whole(call, LIST, (whole) => {
+    return this.#lists.whole(call, LIST, (whole) => {
       const items = whole.lists.flatMap((list) => list.items.filter((item) => isListed(item, search)))
       const tools = joinedLists([...own, ...items.map(({ text }) => text)])
       const listed = { characters: tools.length, count: own.length + items.length }
@@ -95,10 +87,10 @@ export class Search {
 
   #search(call: Call, search: SearchPlan): Promise<Final> {
     const { query, limit } = queryOf(call, search.limit)
-    const { identity, lists } = this.#options
+    const { identity } = this.#inside
     // The client will call the found tools through `call_tool`, without headers for their arguments.
     const { paramHeaders: _none, ...caller } = call
-    return lists.whole(caller, LIST, async (whole) => {
+    return this.#lists.whole(caller, LIST, async (whole) => {
       const { items, cut } = await this.#found(whole, query, limit)
       const texts = [`{"tools":${joinedLists(items.map(({ text }) => text))}}`, ...notSearched(whole, cut)]
       const content = JSON.stringify(texts.map((text) => ({ type: 'text', text })))
@@ -112,7 +104,7 @@ export class Search {
     const name = stringIn(meant.params, 'name') ?? ''
     call.log.note({ name: name.slice(0, MAX_LOGGED_NAME), through: CALL })
     // Without prefixes, a server may have a tool with this name.
-    if (name === SEARCH && !this.#options.plan().bareNames) return this.#search(meant, search)
+    if (name === SEARCH && !this.#inside.plan().bareNames) return this.#search(meant, search)
     try {
       const last = await next(meant)
       return mayBeOfUnknown(last, name) ? ((await this.#unknown(meant, name)) ?? last) : last
@@ -128,7 +120,7 @@ export class Search {
    * cannot be read.
    */
   #unknown(call: Call, name: string): Promise<Final | undefined> {
-    const refusal = this.#options.lists.whole(call, LIST, async (whole) => {
+    const refusal = this.#lists.whole(call, LIST, async (whole) => {
       const names = whole.lists.flatMap((list) => list.items.map(({ shown = '' }) => shown))
       if (names.includes(name)) return undefined
       const { items, cut } = await this.#found(whole, name.slice(0, MAX_LOGGED_NAME), MAX_FOUND_BY_NAME)

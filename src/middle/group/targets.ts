@@ -9,7 +9,7 @@ import { CALL_TOOL, EVENT_LIST, EVENT_USES } from '../../mcp/protocol/methods.js
 import { type NamedItem, unknownFault } from '../policy/unknown.js'
 import { whoOf } from '../policy/who.js'
 import type { GroupDiscovery } from './group-discovery.js'
-import type { ListLog } from './list-log.js'
+import type { Inside } from './inside.js'
 import type { Unheard } from './lists.js'
 import { activeIn, type GroupPlan, type Member } from './member.js'
 import { offersIn } from './merge.js'
@@ -58,17 +58,15 @@ const NAMING: Readonly<Record<string, Naming>> = {
 const APPS = 'io.modelcontextprotocol/ui'
 
 export class Targets {
-  readonly #plan: () => GroupPlan
+  readonly #inside: Inside
   readonly #discovery: GroupDiscovery
   readonly #owners: Owners
-  readonly #log: Pick<ListLog, 'ambiguous'>
   readonly #claims = new UriClaims()
 
-  constructor(plan: () => GroupPlan, discovery: GroupDiscovery, owners: Owners, log: Pick<ListLog, 'ambiguous'>) {
-    this.#plan = plan
+  constructor(inside: Inside, discovery: GroupDiscovery, owners: Owners) {
+    this.#inside = inside
     this.#discovery = discovery
     this.#owners = owners
-    this.#log = log
   }
 
   /** The server of a call. Undefined if its params name nothing. Throws or rejects with a Fault if no server has it. */
@@ -107,7 +105,7 @@ export class Targets {
 
   /** The server of a task, and the task's id there; undefined if there is none. */
   task(taskId: string): FoundMember | undefined {
-    const plan = this.#plan()
+    const plan = this.#inside.plan()
     const members = activeIn(plan)
     const [only] = members
     if (isAlone(plan)) return only && { member: only, id: taskId }
@@ -117,7 +115,7 @@ export class Targets {
 
   /** The server of a URI, and the URI there. Rejects with a Fault if none or several have it. */
   uri(call: Call, uri: string): FoundMember | Promise<FoundMember> {
-    const plan = this.#plan()
+    const plan = this.#inside.plan()
     const members = activeIn(plan)
     const found = plan.bareUris ? undefined : splitUri(members, uri)
     if (found) return { member: found.member, id: found.uri, called: uri }
@@ -128,7 +126,7 @@ export class Targets {
   #named(call: Call, named: Named, at: Payload, put: (json: Json) => Payload): CallTarget | Promise<CallTarget> {
     const name = stringUnder(at, 'name')
     if (typeof name !== 'string') throw new Fault('invalidParams', `The name of the ${named.what} has to be a string`)
-    const plan = this.#plan()
+    const plan = this.#inside.plan()
     const members = activeIn(plan)
     const [only] = members
     if (isAlone(plan) && only) return { member: only, id: name, params: call.params }
@@ -151,7 +149,7 @@ export class Targets {
 
   /** The first server that lists the tool of a call to other callers: it says which scope this one lacks. */
   async #withholding(call: Call): Promise<Member | undefined> {
-    const members = activeIn(this.#plan())
+    const members = activeIn(this.#inside.plan())
     const withheld = await Promise.all(members.map(({ upstream }) => upstream.withholds?.(call)))
     return members.find((_, i) => withheld[i])
   }
@@ -175,8 +173,8 @@ export class Targets {
   async #ownerOf(call: Call, uri: string): Promise<FoundMember> {
     const who = whoOf(call)
     const listed = await this.#owners.of(call, 'resources/list', (ids) => ids.has(uri), { isUnique: true })
-    const claiming = new Map(activeIn(this.#plan()).map((member) => [member, this.#claims.of(who, member, uri)]))
-    const { bareUris } = this.#plan()
+    const claiming = new Map(activeIn(this.#inside.plan()).map((member) => [member, this.#claims.of(who, member, uri)]))
+    const { bareUris } = this.#inside.plan()
     const isListed = bareUris && listed.owners.length > 0
     const holding = [...claiming].flatMap(([member, claim]) =>
       (claim === 'served' && !isListed) || listed.owners.includes(member) ? member : [],
@@ -204,14 +202,14 @@ export class Targets {
       )
     }
     if (owners.length === 1) return { member: owner, id: uri, bare: uri }
-    this.#log.ambiguous(uri, owners)
+    this.#inside.log.ambiguous(uri, owners)
     throw noResource(uri, this.#ambiguous(uri, owners))
   }
 
   /** The only server with resources, if there is just one. */
   async #onlyWithResources(call: Call): Promise<readonly Member[]> {
     const described = await this.#discovery.describe(call)
-    const members = activeIn(this.#plan())
+    const members = activeIn(this.#inside.plan())
     const offering = new Set(described.flatMap((one) => (offersIn(one, 'resources') ? one.server : [])))
     // A server that has not answered yet may have it.
     const isSure = described.length === members.length
@@ -221,7 +219,7 @@ export class Targets {
   #ambiguous(uri: string, owners: readonly Member[]): string {
     const shown = printable(uri, ECHOED)
     const servers = owners.map(({ server }) => server).join(', ')
-    if (this.#plan().bareUris)
+    if (this.#inside.plan().bareUris)
       return `Several servers have ${shown}: ${servers}. Only URIs with prefixes tell them apart ("resources": "prefix" of the group)`
     return `Several servers have ${shown}: say which, as ${owners.map((owner) => prefixedUri(owner, shown)).join(' or ')}`
   }
