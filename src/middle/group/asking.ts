@@ -7,7 +7,7 @@ import { Fault } from '../../base/fault/fault.js'
 import { MAX_MEMBER_CURSOR } from '../../base/limits/constants.js'
 import { EMPTY, edit, type Json, NO_PARAMS, type Payload, raw } from '../../base/rpc/splice.js'
 import { HangUp, type Signal } from '../../base/time/hang-up.js'
-import { Deadline } from '../../base/time/time.js'
+import { within } from '../../base/time/time.js'
 import { type Call, type Final, ignoreNotifications } from '../../mcp/protocol/call.js'
 import { nextCursor } from '../../mcp/protocol/listed.js'
 import { whoOf } from '../policy/who.js'
@@ -52,16 +52,6 @@ interface Running {
   hangUp: HangUp
 }
 
-/** A request, and how long its caller waits for the answer. */
-interface Waiting {
-  question: MemberQuestion
-  running: Running
-  /** This caller started the request; otherwise it joined an equal one in progress. */
-  isOwn: boolean
-  /** Milliseconds. */
-  left: number
-}
-
 export class Asking {
   readonly #late = new Map<string, Running>()
   /** When waiting for a late server began, by caller and server. */
@@ -91,7 +81,8 @@ export class Asking {
     })
     let how: PartsEnd = 'cancelled'
     try {
-      const answers = await this.#answers(questions, most, call.signal)
+      const wait = Math.min(this.#options.patience(), most)
+      const answers = await Promise.all(questions.map((question) => this.#answer(question, wait, call.signal)))
       how = answers.some(({ asked }) => asked.kind !== 'missing' || asked.isLate) ? 'answered' : 'failed'
       for (const { question, asked } of answers) this.#options.heard(question, asked)
       return answers
@@ -100,45 +91,30 @@ export class Asking {
     }
   }
 
-  #answers(
-    questions: readonly MemberQuestion[],
-    most: number,
+  /** Sends a request, or joins an equal one in progress, and waits for the answer. */
+  async #answer(
+    question: MemberQuestion,
+    wait: number,
     signal: Signal,
-  ): Promise<{ question: MemberQuestion; asked: Asked }[]> {
-    const patience = this.#options.patience()
-    const waiting = questions.map((question) => this.#begin(question, Math.min(patience, most)))
-    return new Promise((resolve, reject) => {
-      const answers = new Map<Waiting, Asked>()
-      const answered = (one: Waiting, answer: Asked) => {
-        if (answers.has(one)) return
-        answers.set(one, answer)
-        if (answers.size < waiting.length) return
-        release()
-        resolve(waiting.map((each) => ({ question: each.question, asked: answers.get(each) as Asked })))
-      }
-      const late = (time: number) => {
-        for (const one of waiting) {
-          if (one.left > time || answers.has(one)) continue
-          if (one.isOwn) this.#continueCall(one)
-          const { server } = one.question.member
-          answered(one, missing(new Fault('upstreamTimeout', `${server} has not answered yet`), true))
-        }
-      }
-      const abort = () => {
-        release()
-        for (const one of waiting) if (one.isOwn && !answers.has(one)) one.running.hangUp.abort(signal.reason)
-        reject(signal.reason as Error)
-      }
-      // Usually all have the same time limit.
-      const times = new Set(waiting.map(({ left }) => left))
-      const deadlines = [...times].map((time) => new Deadline(time, () => late(time)))
-      const release = () => {
-        for (const deadline of deadlines) deadline.clear()
-        signal.removeEventListener('abort', abort)
-      }
-      signal.addEventListener('abort', abort)
-      for (const one of waiting) one.running.answer.then((answer) => answered(one, answer), reject)
-    })
+  ): Promise<{ question: MemberQuestion; asked: Asked }> {
+    const { member, call } = question
+    // Usually no server is late.
+    const known = this.#late.size === 0 ? undefined : this.#late.get(idOf(question))
+    const since = this.#since.size === 0 ? undefined : this.#since.get(keyOf(question))
+    const left = since === undefined ? wait : Math.max(0, since + wait - performance.now())
+    const running = known ?? begin(member, call)
+    try {
+      const answer = await within(running.answer, left, undefined, signal)
+      if (answer) return { question, asked: answer }
+    } catch (error) {
+      if (!known) running.hangUp.abort(signal.reason)
+      throw error
+    }
+    if (!known) this.#continueCall(question, running)
+    return {
+      question,
+      asked: missing(new Fault('upstreamTimeout', `${member.server} has not answered yet`), true),
+    }
   }
 
   /** Cancels everything in progress. */
@@ -146,17 +122,7 @@ export class Asking {
     for (const { hangUp } of [...this.#late.values()]) hangUp.abort()
   }
 
-  /** Sends a request, or joins an equal one in progress. */
-  #begin(question: MemberQuestion, wait: number): Waiting {
-    const { member, call } = question
-    // Usually no server is late.
-    const known = this.#late.size === 0 ? undefined : this.#late.get(idOf(question))
-    const since = this.#since.size === 0 ? undefined : this.#since.get(keyOf(question))
-    const left = since === undefined ? wait : Math.max(0, since + wait - performance.now())
-    return { question, running: known ?? begin(member, call), isOwn: known === undefined, left }
-  }
-
-  #continueCall({ running, question }: Waiting): void {
+  #continueCall(question: MemberQuestion, running: Running): void {
     if (this.#late.size >= MAX_LATE) return running.hangUp.abort()
     const key = keyOf(question)
     const id = idOf(question)
