@@ -1,7 +1,7 @@
 /** The changes of `wrap` and `unwrap` to the text of a client's file. No side effects. */
 
 import { type Editable, type FileChange, Uneditable } from '../../config/formats/edit.js'
-import { isObject } from '../../config/value.js'
+import { isObject, valueAt } from '../../config/value.js'
 import type { Dialect } from './dialects.js'
 import { type ClientEntry, unwrapping, type Wrapped, wrappedIn, wrapping } from './entry.js'
 import type { Launcher } from './launcher.js'
@@ -130,9 +130,6 @@ function isAsLeft(file: Editable, backup: string, before: Named, layout: Layout,
 }
 
 function objectUnder(value: unknown, keys: readonly string[]): ClientEntry {
-  const found = keys.reduce<unknown>(
-    (one, key) => (isObject(one) && Object.hasOwn(one, key) ? one[key] : undefined),
-    value,
-  )
+  const found = valueAt(value, keys)
   return isObject(found) ? found : {}
 }

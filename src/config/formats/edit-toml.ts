@@ -1,8 +1,8 @@
 /** Changes members of tables in the text of a TOML file. Comments, order and all other tables stay. */
 import { type AST, parseTOML } from 'toml-eslint-parser'
+import { isObject, valueAt } from '../value.js'
 import { readToml } from './document.js'
 import { type Editable, type FileChange, Uneditable } from './edit.js'
-import { isRecord } from './programs.js'
 
 type Path = readonly string[]
 type Members = readonly (readonly [key: string, value: unknown])[]
@@ -38,7 +38,7 @@ export function editableToml(text: string): Editable {
       const after = text.slice(0, range[0]) + original + text.slice(range[1])
       return isValue(
         after,
-        withValue(value, keys, () => valueUnder(old.value, keys)),
+        withValue(value, keys, () => valueAt(old.value, keys)),
       )
         ? after
         : text
@@ -124,7 +124,7 @@ function rendered({ text, keys }: File, { node, within }: Part, by: Members): st
   if (node.type === 'TOMLTable')
     return by
       .map(([key, value]) => {
-        if (!isRecord(value)) throw new Uneditable(`its "${key}" cannot be a table`)
+        if (!isObject(value)) throw new Uneditable(`its "${key}" cannot be a table`)
         return [`[${[...keys, key].map(inKey).join('.')}]`, ...Object.entries(value).map(pair)].join(end)
       })
       .join(end + end)
@@ -179,7 +179,7 @@ function inKey(key: string): string {
 /** A value in one line. */
 function inToml(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(inToml).join(', ')}]`
-  if (isRecord(value)) {
+  if (isObject(value)) {
     const members = Object.entries(value).map(pair)
     return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`
   }
@@ -197,18 +197,14 @@ function isValue(text: string, expected: unknown): boolean {
 /** A value as canonical text, independent of the order of members. */
 function plain(value: unknown): string {
   return JSON.stringify(value, (_key, one: unknown) =>
-    isRecord(one) ? Object.fromEntries(Object.entries(one).toSorted(([a], [b]) => (a < b ? -1 : 1))) : one,
+    isObject(one) ? Object.fromEntries(Object.entries(one).toSorted(([a], [b]) => (a < b ? -1 : 1))) : one,
   )
 }
 
 type Table = Readonly<Record<string, unknown>>
 
-function valueUnder(value: unknown, keys: Path): unknown {
-  return keys.reduce<unknown>((one, key) => (isRecord(one) && Object.hasOwn(one, key) ? one[key] : undefined), value)
-}
-
 function withValue(value: unknown, [key, ...below]: Path, change: (table: Table) => unknown): unknown {
-  const table = isRecord(value) ? value : {}
+  const table = isObject(value) ? value : {}
   if (key === undefined) return change(table)
   const inside = withValue(Object.hasOwn(table, key) ? table[key] : undefined, below, change)
   return Object.fromEntries([...Object.entries(table).filter(([one]) => one !== key), [key, inside]])

@@ -2,6 +2,7 @@
  * The configuration files of programs that use MCP servers: how to recognize them, where they name servers, and how to
  * translate entries.
  */
+import { isObject } from '../value.js'
 
 /** An object of a configuration file. */
 export type Entry = Readonly<Record<string, unknown>>
@@ -30,25 +31,25 @@ const VS_CODE = { name: 'VS Code', mayHaveOptions: false }
 
 /** The program of a file; undefined if the file has no servers. */
 export function programOf(file: Entry, path: string): ProgramFormat | undefined {
-  if (isRecord(file['context_servers']))
+  if (isObject(file['context_servers']))
     return { name: 'Zed', servers: ['context_servers'], mayHaveOptions: false, translate: zed }
-  if (isRecord(file['mcp_servers']))
+  if (isObject(file['mcp_servers']))
     return { name: 'Codex', servers: ['mcp_servers'], mayHaveOptions: false, translate: codex }
   if ('mcpServers' in file) return withMcpServers(file, path)
   if ('servers' in file) return { ...VS_CODE, servers: ['servers'], mayHaveOptions: true }
   const { mcp } = file
-  if (!isRecord(mcp)) return undefined
-  const nested = isRecord(mcp['servers'])
+  if (!isObject(mcp)) return undefined
+  const nested = isObject(mcp['servers'])
   const entries = Object.values(nested ? (mcp['servers'] as Entry) : mcp)
   const keys = nested ? ['mcp', 'servers'] : ['mcp']
-  if (entries.some((entry) => isRecord(entry) && /^(?:local|remote)$/.test(String(entry['type']))))
+  if (entries.some((entry) => isObject(entry) && /^(?:local|remote)$/.test(String(entry['type']))))
     return { name: 'opencode', servers: keys, mayHaveOptions: false, translate: opencode }
   return nested ? { ...VS_CODE, servers: keys } : undefined
 }
 
 function withMcpServers(file: Entry, path: string): ProgramFormat {
   const servers = ['mcpServers']
-  const entries = isRecord(file['mcpServers']) ? Object.values(file['mcpServers']).filter(isRecord) : []
+  const entries = isObject(file['mcpServers']) ? Object.values(file['mcpServers']).filter(isObject) : []
   const known = PATHS.find(([pattern]) => pattern.test(path.replaceAll('\\', '/')))?.[1]
   if (known === 'Gemini CLI' || entries.some((entry) => 'httpUrl' in entry))
     return { name: 'Gemini CLI', servers, mayHaveOptions: false, translate: gemini }
@@ -111,7 +112,7 @@ export function withoutEmpty(entry: Entry): Entry {
 
 function withoutNull(entry: Entry): Entry {
   const members = Object.entries(entry).filter(([, value]) => value !== null)
-  return Object.fromEntries(members.map(([key, value]) => [key, isRecord(value) ? withoutNull(value) : value]))
+  return Object.fromEntries(members.map(([key, value]) => [key, isObject(value) ? withoutNull(value) : value]))
 }
 
 /** Whether a switch has this value, possibly as a text. */
@@ -121,7 +122,7 @@ function isSet(value: unknown, position: boolean): boolean {
 
 /** Other programs' sign-in options with the same meaning. Discovery finds the rest. */
 function signIn(oauth: unknown): unknown {
-  if (oauth === false || !isRecord(oauth)) return oauth === false ? false : {}
+  if (oauth === false || !isObject(oauth)) return oauth === false ? false : {}
   const { clientId, clientSecret, callbackPort, scopes = oauth['scope'] } = oauth
   const known = { clientId, clientSecret, callbackPort, scopes }
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined && value !== ''))
@@ -136,7 +137,7 @@ export function originalKey(given: Entry, key: string): string {
 
 /** `command` may be an object with its arguments. Entries of extensions, which Zed itself starts, have none. */
 function zed({ command, source: _source, ...rest }: Entry): Record<string, unknown> {
-  if (!isRecord(command)) return { ...rest, ...(command !== undefined && { command }) }
+  if (!isObject(command)) return { ...rest, ...(command !== undefined && { command }) }
   const { path, args, env } = command
   return { ...rest, command: path, ...(args !== undefined && { args }), ...(env != null && { env }) }
 }
@@ -191,15 +192,10 @@ function gemini(entry: Entry): Record<string, unknown> {
 export function deep<T>(value: T, change: (text: string) => string): T {
   if (typeof value === 'string') return change(value) as T
   if (Array.isArray(value)) return value.map((item) => deep(item, change)) as T
-  if (!isRecord(value)) return value
+  if (!isObject(value)) return value
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, deep(item, change)])) as T
 }
 
 function record(value: unknown): Entry {
-  return isRecord(value) ? value : {}
-}
-
-/** Whether a value is an object. */
-export function isRecord(value: unknown): value is Entry {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isObject(value) ? value : {}
 }

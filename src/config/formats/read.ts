@@ -3,12 +3,12 @@
  * effects.
  */
 import { nearest } from '../../base/texts/nearest.js'
+import { isObject, valueAt } from '../value.js'
 import { type Document, type Position, readJson, readToml } from './document.js'
 import { servedNames } from './names.js'
 import {
   deep,
   type Entry,
-  isRecord,
   originalKey,
   type ProgramFormat,
   programOf,
@@ -61,7 +61,7 @@ const PROJECT = /^(.*)[\\/](?:\.mcp\.json|opencode\.jsonc?|\.(?:vscode|cursor|ge
 export function readConfigFile(text: string, options: ReadOptions): ConfigFile {
   const { path } = options
   const document = /\.toml$/i.test(path) ? readToml(text) : readJson(text)
-  const file = isRecord(document.value) ? document.value : undefined
+  const file = isObject(document.value) ? document.value : undefined
   const program = file && programOf(file, path)
   if (!file || !program) {
     const nothing = { program: undefined, servers: undefined, given: new Map<string, string>(), notes: [] }
@@ -69,7 +69,7 @@ export function readConfigFile(text: string, options: ReadOptions): ConfigFile {
   }
   const { own, notes } = beside(file, program, options)
   const named = valueAt(file, program.servers)
-  const read = isRecord(named) ? readServers(named, program, options) : undefined
+  const read = isObject(named) ? readServers(named, program, options) : undefined
   return {
     program: program.name === 'mcpServers' ? undefined : program.name,
     // Validation refuses entries that are not objects.
@@ -90,7 +90,7 @@ function repeated(document: Document, { servers }: ProgramFormat): Note[] {
   return [
     ...inside([], last),
     ...inside(servers, 'is the name of two servers: the last one counts, and the other one needs another name'),
-    ...Object.keys(isRecord(named) ? named : {}).flatMap((name) => inside([...servers, name], last)),
+    ...Object.keys(isObject(named) ? named : {}).flatMap((name) => inside([...servers, name], last)),
   ]
 }
 
@@ -107,13 +107,13 @@ function readServers(named: Entry, program: ProgramFormat, options: ReadOptions)
   for (const [name, entry] of Object.entries(named)) {
     const path = [...program.servers, name].join('.')
     const served = names.get(name) as string
-    if (isRecord(entry) && !program.mayHaveOptions && !isServer(withoutEmpty(entry))) {
+    if (isObject(entry) && !program.mayHaveOptions && !isServer(withoutEmpty(entry))) {
       notes.push({ path, message: 'has neither a command nor an address, and is left out' })
       continue
     }
     if (served !== name) notes.push({ path, message: `is called ${served} here, because names are part of addresses` })
     given.set(served, name)
-    servers[served] = isRecord(entry) ? deep(translated(entry, program), places(options)) : entry
+    servers[served] = isObject(entry) ? deep(translated(entry, program), places(options)) : entry
   }
   return { servers, given, notes }
 }
@@ -170,20 +170,16 @@ function places({ path, home }: ReadOptions): (text: string) => string {
     )
 }
 
-function valueAt(value: unknown, keys: readonly string[]): unknown {
-  return keys.reduce<unknown>((found, key) => (isRecord(found) ? found[key] : undefined), value)
-}
-
 /** The keys in a dotted path. A key may contain dots, too. */
 function keysOf(value: unknown, path: string): string[] {
   if (path === '') return []
-  const candidates = isRecord(value) ? Object.keys(value) : []
+  const candidates = isObject(value) ? Object.keys(value) : []
   const key = candidates
     .filter((one) => path === one || path.startsWith(`${one}.`))
     .toSorted((a, b) => b.length - a.length)[0]
   const [first = path] = path.split('.')
   const taken = key ?? first
-  const next = Array.isArray(value) ? value[Number(taken)] : isRecord(value) ? value[taken] : undefined
+  const next = Array.isArray(value) ? value[Number(taken)] : isObject(value) ? value[taken] : undefined
   return [taken, ...keysOf(next, path.slice(taken.length + 1))]
 }
 
@@ -198,7 +194,7 @@ function originalKeys(path: string, file: Entry, program: ProgramFormat, given: 
   const start = [...program.servers, given.get(served) as string]
   const entry = valueAt(file, start)
   const rest = below.slice(served.length + 1)
-  if (rest === '' || !isRecord(entry)) return start
+  if (rest === '' || !isObject(entry)) return start
   const [key = '', ...further] = rest.split('.')
   const original = originalKey(entry, key)
   return [...start, original, ...keysOf(entry[original], further.join('.'))]

@@ -1,6 +1,6 @@
 /** Finds the members of arguments that a schema marks as secret: their values are not shown to people. */
 
-type Node = Readonly<Record<string, unknown>>
+import { isMembers, type Members, resolved } from '../portable/forms.js'
 
 /** Keywords that hold alternatives or parts of a schema. */
 const PARTS = ['anyOf', 'oneOf', 'allOf'] as const
@@ -18,31 +18,17 @@ export function secretNames(schema: unknown): ReadonlySet<string> {
 
 function visit(node: unknown, root: unknown, names: Set<string>): void {
   if (typeof node !== 'object' || node === null) return
-  const { properties } = node as Node
-  if (isNode(properties))
+  const { properties } = node as Members
+  if (isMembers(properties))
     for (const [name, member] of Object.entries(properties)) if (isSecret(member, root, MAX_FOLLOWED)) names.add(name)
   for (const inner of Object.values(node)) visit(inner, root, names)
 }
 
 function isSecret(node: unknown, root: unknown, left: number): boolean {
-  if (!isNode(node) || left === 0) return false
+  if (!isMembers(node) || left === 0) return false
   if (node['format'] === 'password' || node['writeOnly'] === true) return true
   if (Object.entries(node).some(([key, value]) => value === true && MARK.test(key))) return true
   const parts = PARTS.flatMap((key) => (Array.isArray(node[key]) ? (node[key] as unknown[]) : []))
-  const target = typeof node['$ref'] === 'string' ? targetOf(node['$ref'], root) : undefined
+  const target = typeof node['$ref'] === 'string' ? resolved(node['$ref'], root) : undefined
   return [...parts, target, node['items']].some((one) => isSecret(one, root, left - 1))
-}
-
-/** What a reference within the schema leads to. */
-function targetOf(reference: string, root: unknown): unknown {
-  if (!reference.startsWith('#/')) return undefined
-  const keys = reference.slice(2).split('/')
-  return keys.reduce<unknown>((node, key) => {
-    const name = key.replaceAll('~1', '/').replaceAll('~0', '~')
-    return isNode(node) && Object.hasOwn(node, name) ? node[name] : undefined
-  }, root)
-}
-
-function isNode(value: unknown): value is Node {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -127,7 +127,7 @@ function referred(reference: string, trail: Trail, work: Work): SchemaForm[] {
 }
 
 /** The schema at a JSON pointer (RFC 6901) in the root; undefined if there is none. */
-function resolved(reference: string, root: unknown): unknown {
+export function resolved(reference: string, root: unknown): unknown {
   if (reference !== '#' && !reference.startsWith('#/')) return undefined
   let at: unknown = root
   for (const token of reference.split('/').slice(1)) {
