@@ -1,8 +1,9 @@
 /** docs/reference: pages of all options and flags, from the schema and the table of flags. `npm run schema` writes them. */
-import { options, type ReferenceOption } from '../src/config/reference.js'
+
 import { commandsWith, EVERYWHERE } from '../src/command/commands.js'
 import { FLAGS, type FlagName, flagOf } from '../src/command/flags.js'
 import { aboutFlag } from '../src/command/help.js'
+import { options, type ReferenceOption } from '../src/config/reference.js'
 
 interface Section {
   title: string

@@ -1,12 +1,9 @@
 /** Finds the bridges that `mcp-bridge status` asks: those of an address, of a configuration, or of this user on this machine. */
 
-import { INSPECT } from '../app/inspector-path.js'
 import { bridgesIn } from '../app/running-bridges.js'
-import { parseUrl } from '../base/texts/parse-url.js'
-import { printable } from '../base/texts/printable.js'
 import { type HttpListen, type Listen, parseListen, type Settings, secretOf } from '../config/settings.js'
 import { openable } from './inspector-address.js'
-import type { InspectorTarget } from './tail-connection.js'
+import { type InspectorTarget, inspectorAt, placeAt } from './tail-connection.js'
 import { UsageError } from './usage-error.js'
 
 /** Where clients and operators reach a bridge, and the tokens of its clients. */
@@ -32,7 +29,6 @@ export interface StatusTarget {
 
 /** The usual addresses: where a bridge listens by default, and the one for operators in all examples. */
 const USUAL = ['http://127.0.0.1:8080', 'http://127.0.0.1:9090']
-const UNIX = /^unix:(?:\/\/)?([^:#\0]+)[^#]*(?:#(.*))?$/
 
 /** The bridges to ask, and what was refused in the folder of the sockets. Throws a UsageError. */
 export async function statusTargets(
@@ -68,12 +64,10 @@ function ofPlaces({ listen, admin, auth }: BridgePlaces, at: Listen | undefined)
 
 /** The bridge at an address: of its endpoint, for operators, or of its inspector. */
 function targetAt(address: string, auth?: BridgePlaces['auth']): StatusTarget {
-  const [, socketPath, own = ''] = UNIX.exec(address) ?? []
-  const url = parseUrl(socketPath === undefined ? address : 'http://localhost')
-  if (!url) throw new UsageError(`${printable(address)} is not a valid address`, 'status')
-  const viewer = socketPath === undefined ? url.hash.slice(1) : own
+  const place = placeAt(address, 'status')
+  const { url, token: viewer, socketPath } = place
   const shown = socketPath === undefined ? url.origin : `unix:${socketPath}`
-  if (viewer !== '') return { address: shown, asked: [atInspector(url, viewer, socketPath)], isGuess: false }
+  if (viewer !== undefined) return { address: shown, asked: [inspectorAt(place, 'status')], isGuess: false }
   const [client] = Object.values(auth?.tokens ?? {})
   const token = client === undefined ? undefined : secretOf(client)
   const asked = [
@@ -81,8 +75,4 @@ function targetAt(address: string, auth?: BridgePlaces['auth']): StatusTarget {
     { url: new URL('/readyz', url), token: undefined, socketPath },
   ]
   return { address: shown, asked, isGuess: false }
-}
-
-function atInspector(url: URL, token: string | undefined, socketPath: string | undefined): InspectorTarget {
-  return { url: new URL(`${INSPECT}/status`, url), token, socketPath }
 }

@@ -1,9 +1,13 @@
 /** Connects `mcp-bridge tail` to the inspector of a bridge, and explains failures. */
 import { get as getHttp, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { get as getHttps } from 'node:https'
+import { INSPECT } from '../app/inspector-path.js'
 import { proxyAgent } from '../base/net/agent.js'
 import { connectTo, type HttpProxy, proxiesOf } from '../base/net/proxy.js'
+import { parseUrl } from '../base/texts/parse-url.js'
+import { printable } from '../base/texts/printable.js'
 import { causeOf, whatOf } from '../servers/transport/causes.js'
+import { UsageError } from './usage-error.js'
 
 /** The address of an inspector. */
 export interface InspectorTarget {
@@ -11,6 +15,23 @@ export interface InspectorTarget {
   token: string | undefined
   /** Its socket; undefined for the host and port of the URL. */
   socketPath: string | undefined
+}
+
+/** A unix socket, and the token. */
+const UNIX = /^unix:(?:\/\/)?([^:#\0]+)[^#]*(?:#(.*))?$/
+
+/** The place that an address names, and the token after its #. Throws a UsageError. */
+export function placeAt(address: string, command: 'status' | 'tail'): InspectorTarget {
+  const [, socketPath, own = ''] = UNIX.exec(address) ?? []
+  const url = parseUrl(socketPath === undefined ? address : 'http://localhost')
+  if (!url) throw new UsageError(`${printable(address)} is not a valid address`, command)
+  const token = socketPath === undefined ? url.hash.slice(1) : own
+  return { url, token: token === '' ? undefined : token, socketPath }
+}
+
+/** What an inspector serves at a place. */
+export function inspectorAt(place: InspectorTarget, what: 'events' | 'status'): InspectorTarget {
+  return { ...place, url: new URL(`${INSPECT}/${what}`, place.url) }
 }
 
 /** Environment variables. */

@@ -1,12 +1,10 @@
 /** Finds the bridge for `mcp-bridge tail`: by address, or by the socket of a bridge on stdio. */
 
-import { INSPECT } from '../app/inspector-path.js'
 import { bridgesIn, type RunningBridge, readFromBridge } from '../app/running-bridges.js'
 import { homeFolder } from '../base/net/home-folder.js'
 import { stateFolder } from '../base/net/state-folder.js'
-import { parseUrl } from '../base/texts/parse-url.js'
 import { printable } from '../base/texts/printable.js'
-import type { Environment, InspectorTarget } from './tail-connection.js'
+import { type Environment, type InspectorTarget, inspectorAt, placeAt } from './tail-connection.js'
 import { UsageError } from './usage-error.js'
 
 /** The folder where bridges of this user have their sockets. */
@@ -22,21 +20,9 @@ export interface WantedBridge {
   sockets: string | undefined
 }
 
-/** A unix socket, and the token. */
-const UNIX = /^unix:([^:#]+)[^#]*(?:#(.*))?$/
-
-/** The inspector at an address. Throws a UsageError. */
-function targetAt(address: string): InspectorTarget {
-  const [, socketPath, own = ''] = UNIX.exec(address) ?? []
-  const url = parseUrl(socketPath === undefined ? address : 'http://localhost')
-  if (!url) throw new UsageError(`${printable(address)} is not a valid address`, 'tail')
-  const token = socketPath === undefined ? url.hash.slice(1) : own
-  return { url: new URL(`${INSPECT}/events`, url), token: token === '' ? undefined : token, socketPath }
-}
-
 /** The bridge to follow. Throws a UsageError if that is ambiguous. */
 export async function targetOf({ target, sockets }: WantedBridge): Promise<InspectorTarget> {
-  if (target !== undefined && !/^\d+$/.test(target)) return targetAt(target)
+  if (target !== undefined && !/^\d+$/.test(target)) return inspectorAt(placeAt(target, 'tail'), 'events')
   const { bridges: found, refused } =
     sockets === undefined
       ? { bridges: [], refused: [] }
@@ -59,7 +45,8 @@ export async function targetOf({ target, sockets }: WantedBridge): Promise<Inspe
       'tail',
     )
   }
-  return at(one.socketPath, 'events')
+  const { socketPath } = one
+  return inspectorAt({ url: new URL('http://localhost'), token: undefined, socketPath }, 'events')
 }
 
 /** Most servers in the description of a bridge. */
@@ -74,8 +61,4 @@ async function serversOf({ socketPath }: RunningBridge): Promise<string> {
   } catch {
     return ''
   }
-}
-
-function at(socketPath: string, what: string): InspectorTarget {
-  return { url: new URL(`http://localhost${INSPECT}/${what}`), token: undefined, socketPath }
 }

@@ -1,8 +1,8 @@
 /** Help and the pages of options in docs/reference: both are made of the tables of commands and flags, and of the schema of options. */
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { COMMAND_NAMES, rowOf } from '../../src/command/commands.js'
 import { configurationPages } from '../../.ci/configuration-page.js'
+import { COMMAND_NAMES, rowOf } from '../../src/command/commands.js'
 import { FLAGS, type FlagName, flagOf } from '../../src/command/flags.js'
 import { helpOf, shortHelp } from '../../src/command/help.js'
 import { parseCommand } from '../../src/command/parse.js'

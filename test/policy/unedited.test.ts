@@ -4,8 +4,8 @@ import { unlimited } from '../../src/base/limits/memory.js'
 import type { Policy } from '../../src/mcp/protocol/call.js'
 import { callbacks } from '../../src/middle/policy/callbacks.js'
 import { type ChoiceOptions, choice } from '../../src/middle/policy/choice/choice.js'
-import { reading } from '../../src/middle/policy/cut/reading.js'
 import { KeptResults } from '../../src/middle/policy/cut/kept.js'
+import { reading } from '../../src/middle/policy/cut/reading.js'
 import { Quarantine } from '../../src/middle/policy/quarantine.js'
 import { scopes } from '../../src/middle/policy/scopes.js'
 import { ToolNames } from '../../src/middle/policy/tool-names.js'
@@ -43,7 +43,12 @@ const rows: [name: string, policy: Policy, method: string, answer: object][] = [
   ['a choice, of what is offered', choosing({ prompts: DENY }), 'server/discover', { capabilities: { tools: {} } }],
   ['scopes', scoped, 'tools/list', TOOLS],
   ['scopes, of what is offered', scoped, 'server/discover', { capabilities: { tools: {} } }],
-  ['a list of callbacks', callbacks({ allowed: [], whyNotPublic: async () => undefined }), 'events/list', { events: [] }],
+  [
+    'a list of callbacks',
+    callbacks({ allowed: [], whyNotPublic: async () => undefined }),
+    'events/list',
+    { events: [] },
+  ],
   ['the parts of results', lists, 'server/discover', { capabilities: { resources: {} } }],
   ['the parts of results, before the last page', lists, 'tools/list', { ...TOOLS, nextCursor: '2' }],
   ['quarantine', quarantine, 'resources/list', RESOURCES],

@@ -53,14 +53,18 @@ export class Owners {
       unheard = read.unheard
     }
     // A list of the same person stands in for a missing one: few servers list by capabilities.
-    const likely = unheard.flatMap(({ member }) => (this.#inside.listings.kinHas(who, member, method, has) ? member : []))
+    const likely = unheard.flatMap(({ member }) =>
+      this.#inside.listings.kinHas(who, member, method, has) ? member : [],
+    )
     return { owners: likely, unheard }
   }
 
   /** Whether the remembered lists of a caller have all of their pages. */
   #hasAllPages(who: string, method: string): boolean {
     return activeIn(this.#inside.plan()).every(
-      (member) => this.#inside.listings.isWhole(who, member, method) || !this.#inside.listings.has(who, member, method, () => true),
+      (member) =>
+        this.#inside.listings.isWhole(who, member, method) ||
+        !this.#inside.listings.has(who, member, method, () => true),
     )
   }
 
