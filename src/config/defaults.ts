@@ -46,15 +46,8 @@ export const OPTIONS: readonly string[] = [
   'timeouts',
 ]
 
-/** Names of the options of programs. */
-export const PROGRAM_OPTIONS: readonly string[] = [
-  'type',
-  'command',
-  'args',
-  'env',
-  'passEnvironment',
-  'cwd',
-  'start',
+/** Names of the options that programs and servers at addresses have. */
+const SERVER_OPTIONS: readonly string[] = [
   'disabled',
   'path',
   'era',
@@ -78,6 +71,18 @@ export const PROGRAM_OPTIONS: readonly string[] = [
   'timeouts',
 ]
 
+/** Names of the options of programs. */
+export const PROGRAM_OPTIONS: readonly string[] = [
+  'type',
+  'command',
+  'args',
+  'env',
+  'passEnvironment',
+  'cwd',
+  'start',
+  ...SERVER_OPTIONS,
+]
+
 /** Names of the options of servers at addresses. */
 export const ADDRESS_OPTIONS: readonly string[] = [
   'type',
@@ -95,28 +100,25 @@ export const ADDRESS_OPTIONS: readonly string[] = [
   'oauth',
   'account',
   'paths',
-  'disabled',
-  'path',
-  'era',
-  'session',
-  'questions',
-  'process',
-  'roots',
-  'tasks',
-  'retry',
-  'cache',
-  'cacheFor',
-  'scopes',
-  'unscoped',
-  'schemas',
-  'results',
-  'tools',
-  'prompts',
-  'resources',
-  'events',
-  'strictRevisions',
-  'timeouts',
+  ...SERVER_OPTIONS,
 ]
+
+/** Of a server of either kind. */
+const defaultsOfServer = () =>
+  ({
+    disabled: false,
+    era: 'auto',
+    session: 'per-principal',
+    questions: 'guess',
+    process: 'per-session',
+    roots: 'ask',
+    tasks: 'auto',
+    retry: 'off',
+    cache: 'off',
+    cacheFor: 'principal',
+    scopes: {},
+    timeouts: {},
+  }) as const
 
 /** Of the configuration. */
 export const defaultSettings = (): Settings => ({
@@ -188,18 +190,7 @@ export const defaultsOfProgram = (): Omit<StdioSettings, 'command'> => ({
   args: [],
   env: {},
   passEnvironment: false,
-  disabled: false,
-  era: 'auto',
-  session: 'per-principal',
-  questions: 'guess',
-  process: 'per-session',
-  roots: 'ask',
-  tasks: 'auto',
-  retry: 'off',
-  cache: 'off',
-  cacheFor: 'principal',
-  scopes: {},
-  timeouts: {},
+  ...defaultsOfServer(),
 })
 
 /** Of a server at an address. */
@@ -209,18 +200,7 @@ export const defaultsOfAddress = (): Omit<HttpSettings, 'url'> => ({
   forward: {},
   ipv4: false,
   paths: [],
-  disabled: false,
-  era: 'auto',
-  session: 'per-principal',
-  questions: 'guess',
-  process: 'per-session',
-  roots: 'ask',
-  tasks: 'auto',
-  retry: 'off',
-  cache: 'off',
-  cacheFor: 'principal',
-  scopes: {},
-  timeouts: {},
+  ...defaultsOfServer(),
 })
 
 /** Of a group. */

@@ -5,6 +5,7 @@ import { objectIn, raw, value } from '../../base/rpc/splice.js'
 import { printable } from '../../base/texts/printable.js'
 import { OF_BRIDGE } from '../../mcp/protocol/meta.js'
 import type { Upstream } from '../../mcp/protocol/upstream.js'
+import type { Hidden } from '../group/list-log.js'
 import { isTooLong, isUnusual } from '../group/names.js'
 import { manyTokens } from '../group/tokens.js'
 import { oneLine, pages, textOf } from './server.js'
@@ -26,21 +27,14 @@ export interface GroupDescription {
   /** Tools whose names have characters that APIs of models refuse. */
   unusual: readonly string[]
   /** What is left out of lists. */
-  leftOut: readonly LeftOut[]
-}
-
-/** An item of a list that clients of the group do not get, and why. */
-interface LeftOut {
-  server: string
-  name: string
-  why: 'taken' | 'twice' | 'malformed'
+  leftOut: readonly Omit<Hidden, 'method'>[]
 }
 
 const WHY = {
   taken: 'an earlier server has that name',
   twice: 'its server lists it twice',
   malformed: 'it is not as MCP defines it',
-} as const satisfies Record<LeftOut['why'], string>
+} as const satisfies Record<Hidden['why'], string>
 
 /** A group, as far as it is described. */
 export interface DescribedGroup {
@@ -49,7 +43,7 @@ export interface DescribedGroup {
   /** The same without a search for tools; undefined if they are not searched. */
   withoutSearch: Pick<Upstream, 'handle'> | undefined
   health: { servers: readonly string[] }
-  hidden: readonly LeftOut[]
+  hidden: readonly Omit<Hidden, 'method'>[]
 }
 
 interface Named {

@@ -130,11 +130,16 @@ export class Listings {
 
   /** As `known`, or else the last page that the same person received with other capabilities. */
   likely(who: string, member: Member, listing: Listing): ReadPage | undefined {
-    const own = this.known(who, member, listing)
+    return this.#ofKin(who, (one) => this.known(one, member, listing))
+  }
+
+  /** What is found for a caller, or else for the same person with other capabilities. */
+  #ofKin<T extends object>(who: string, find: (who: string) => T | undefined): T | undefined {
+    const own = find(who)
     if (own) return own
     for (const one of this.callersOf(personIn(who))) {
-      const page = one === who ? undefined : this.known(one, member, listing)
-      if (page) return page
+      const found = one === who ? undefined : find(one)
+      if (found) return found
     }
     return undefined
   }
@@ -236,13 +241,7 @@ export class Listings {
 
   /** As `discovered`, or else what the same person received with other capabilities. */
   likelyDiscovered(who: string, member: Member): Payload | undefined {
-    const own = this.discovered(who, member)
-    if (own) return own
-    for (const one of this.callersOf(personIn(who))) {
-      const result = this.discovered(one, member)
-      if (result) return result
-    }
-    return undefined
+    return this.#ofKin(who, (one) => this.discovered(one, member))
   }
 
   /** Drops the lists of all servers but these: others may list something else under their names. */

@@ -70,11 +70,6 @@ const CHANGED: Readonly<Record<string, readonly string[]>> = {
 /** Methods whose result depends on the resource in `uri`. */
 const ABOUT_A_RESOURCE: ReadonlySet<string> = new Set(['resources/read', 'skills/get', 'resources/directory/read'])
 
-/** Whether calls of a method must pass the cache: their results are cached, or they deliver notifications of changes. */
-export function isOfCache(method: string): boolean {
-  return methodTraits(method).cacheable === true || method === LISTEN
-}
-
 /** The cached results of one server. */
 export class Cache {
   readonly #options: CacheOptions
