@@ -19,7 +19,6 @@ import { FLAGS, type Flag, type FlagName, type Flags, flagOf } from './flags.js'
 import { insteadOf, insteadOfWord } from './habits.js'
 import { UsageError } from './usage-error.js'
 
-/** The name of a configuration file. */
 export const CONFIG_FILE = /\.(?:jsonc?|json5|toml)$/
 
 export interface Arguments {
@@ -31,7 +30,6 @@ export interface Arguments {
   program: readonly string[]
 }
 
-/** A server in one word. */
 export const IN_ONE_WORD = /^(?:(?:sse\+)?(?:https?:\/\/|unix:)|stdio:)/
 
 /** Splits arguments. Throws a UsageError. */

@@ -17,7 +17,6 @@ export interface CommandOutput {
   out(text: string): void
   /** Progress. */
   err(text: string): void
-  /** Whether it is a terminal. */
   terminal: boolean
 }
 

@@ -337,7 +337,6 @@ export const FLAGS = {
 
 export type FlagName = keyof typeof FLAGS
 
-/** The values of each flag. */
 export type Flags = {
   readonly [name in FlagName]?: (typeof FLAGS)[name] extends { value: string }
     ? (typeof FLAGS)[name] extends { many: true }

@@ -6,7 +6,6 @@ import { COMMAND_NAMES, type CommandName, EVERYWHERE, rowOf } from './commands.j
 import { GROUPS } from './flag-groups.js'
 import { FLAGS, type Flag, type FlagName, flagOf } from './flags.js'
 
-/** Width of a page. */
 const WIDTH = 100
 const MOST_USED: readonly FlagName[] = ['listen', 'config', 'header']
 /** Width of the gap between two columns. */

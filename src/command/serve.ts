@@ -36,7 +36,6 @@ import { originsOf, StatusSocket } from './status-socket.js'
 import type { Worker } from './worker.js'
 import { writableByGroup } from './writable.js'
 
-/** The command that serves. */
 export type RunCommand = Command & { kind: 'run' }
 
 /** Additions of a command that serves. */

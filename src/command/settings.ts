@@ -48,7 +48,6 @@ export interface CheckedGroup extends GroupSettings {
   path: string | undefined
 }
 
-/** The result of checking a file. */
 export interface Checked {
   /** Names of its enabled servers. */
   servers: readonly string[]

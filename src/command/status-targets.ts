@@ -17,7 +17,6 @@ export interface StatusAction {
   json: boolean
 }
 
-/** A bridge to ask. */
 export interface StatusTarget {
   /** Its address, for people. */
   address: string

@@ -34,7 +34,6 @@ export function inspectorAt(place: InspectorTarget, what: 'events' | 'status'): 
   return { ...place, url: new URL(`${INSPECT}/${what}`, place.url) }
 }
 
-/** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** Sends a request. Resolves to the answer, before its body. Rejects if nothing is reachable, and if the signal aborts. */

@@ -39,7 +39,6 @@ const SILENCE = 5_000
 /** Milliseconds for a worker to tell something of itself. */
 const TELLS = 3_000
 
-/** A worker that runs. */
 interface Running {
   number: number
   process: ChildProcess

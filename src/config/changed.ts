@@ -4,7 +4,6 @@ import { isObject } from './value.js'
 /** Options whose members have names of their own, such as servers, and how many names lead to one of their options. */
 const DEPTHS: Readonly<Record<string, number>> = { mcpServers: 3, groups: 3 }
 const USUAL_DEPTH = 2
-/** Most options that are named. */
 const MAX_NAMED_OPTIONS = 50
 
 /** The paths of the options that differ, such as `limits.calls` and `mcpServers.github.env`. */

@@ -136,7 +136,6 @@ export function shareOf(settings: Callers & { limits: Pick<Settings['limits'], '
   return settings.limits.perPrincipal ?? (hasSeveral(settings) ? 0.5 : 1)
 }
 
-/** The secret of a principal. */
 export function secretOf(token: string | { token: string }): string {
   return typeof token === 'string' ? token : token.token
 }

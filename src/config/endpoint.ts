@@ -2,7 +2,6 @@
 import { parseAddress } from '../base/net/address.js'
 import { failure } from '../base/net/failure.js'
 
-/** How a server is reached. */
 export type Endpoint =
   | { readonly kind: 'http'; readonly url: string }
   | { readonly kind: 'stdio'; readonly command: string; readonly args: readonly string[] }

@@ -26,7 +26,6 @@ interface GroupMember {
   prefix: string
 }
 
-/** The name of the default group. */
 export const ALL = 'all'
 /** Most characters of a prefix derived from a server's name. */
 const MAX_PREFIX = 32

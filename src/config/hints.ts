@@ -90,7 +90,6 @@ export function example(path: readonly string[], found: unknown): string | undef
   return `as in ${value}`
 }
 
-/** The unit of an option. */
 interface Unit {
   name: string
   /** Factors of the units that people write. */

@@ -12,7 +12,6 @@ export function transportOf({ type }: HttpSettings): 'stdio' | 'http' | 'sse' | 
   return type === undefined ? undefined : TRANSPORTS[type]
 }
 
-/** The addresses of a server. */
 export function addressesOf({ url }: Pick<HttpSettings, 'url'>): readonly [string, ...string[]] {
   return (typeof url === 'string' ? [url] : url) as [string, ...string[]]
 }

@@ -20,7 +20,6 @@ import { OWN_FOLDER } from './own-folder.js'
 import { asked, ownFiles } from './questions.js'
 import { zip } from './zip.js'
 
-/** The arguments of the command. */
 export interface BundleAction {
   settings: Settings
   /** The configuration before references are replaced. */

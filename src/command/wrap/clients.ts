@@ -74,7 +74,6 @@ export const CLIENTS: readonly WrappableClient[] = [
   },
 ]
 
-/** The format of a client's file. */
 export function layoutOf({ servers, dialect = MCP_SERVERS, isToml }: WrappableClient, machine: Machine): Layout {
   return { places: servers(machine), dialect, open: isToml ? editableToml : editableJson }
 }

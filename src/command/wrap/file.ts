@@ -86,7 +86,6 @@ export function writeBeside(path: string, text: string, { stats }: ClientFile): 
   attempt(`cannot write ${path}`, () => replace(path, text, { uid, gid, mode: mode & 0o600 }, () => {}))
 }
 
-/** Removes the backup of a file. */
 export function removeBackup({ path }: ClientFile): void {
   rmSync(path + BACKUP, { force: true })
 }

@@ -12,7 +12,6 @@ export interface Launcher {
   flags?: readonly string[]
 }
 
-/** The running program. */
 export interface RunningCommand {
   /** The path of Node.js, or of the executable. */
   node: string

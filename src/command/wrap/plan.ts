@@ -7,7 +7,6 @@ import { type ClientEntry, unwrapping, type Wrapped, wrappedIn, wrapping } from 
 import type { Launcher } from './launcher.js'
 import { Unfit } from './unfit.js'
 
-/** The format of a client's file. */
 export interface Layout {
   /** The keys that may lead to its servers. */
   places: readonly (readonly string[])[]
@@ -16,7 +15,6 @@ export interface Layout {
   open(text: string): Editable
 }
 
-/** An entry of a file. */
 export interface Named {
   name: string
   /** The keys that lead to it. */

@@ -7,7 +7,6 @@ import { Unfit } from './unfit.js'
 
 /** The server of a proxy, in the format of the bridge. */
 export interface Remote {
-  /** The name of the proxy. */
   proxy: string
   url: string
   isSse: boolean

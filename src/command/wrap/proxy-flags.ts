@@ -2,7 +2,6 @@
 import { isObject } from '../../config/value.js'
 import { Unfit } from './unfit.js'
 
-/** The meaning of a flag. */
 export interface FlagMeaning {
   url?: string
   /** The server speaks HTTP+SSE only. */
@@ -18,7 +17,6 @@ export interface FlagMeaning {
 }
 
 export interface ProxyFlag {
-  /** The number of its values. */
   values?: number
   /** Its meaning; nothing if the bridge does it by default. A text is the reason why the bridge cannot do it. */
   means: readonly FlagMeaning[] | string | ((...values: string[]) => readonly FlagMeaning[])

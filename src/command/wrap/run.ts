@@ -30,7 +30,6 @@ import { entriesIn, type Layout, type Named, unwrapped, type WrapPlan, wrapped }
 import { configOf, isAsJoined, type Joining, joined, parted, togetherIn } from './together.js'
 import { launcherInWords, planInWords } from './words.js'
 
-/** The arguments of the command. */
 export interface WrapAction {
   command: 'wrap' | 'unwrap'
   /** The client; undefined to list those of this machine. */

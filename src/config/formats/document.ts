@@ -8,7 +8,6 @@ export interface Position {
   column: number
 }
 
-/** A parsed file. */
 export interface Document {
   value: unknown
   /** The position of the value under these keys, or of the innermost enclosing one that exists. */
@@ -36,7 +35,6 @@ const MOST_PROBLEMS = 10
 
 const START: Position = { line: 1, column: 1 }
 
-/** Parse errors in words. */
 const EXPECTED: Readonly<Record<string, string>> = {
   InvalidSymbol: 'an invalid word',
   InvalidNumberFormat: 'an invalid number',

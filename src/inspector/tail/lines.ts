@@ -92,7 +92,6 @@ function lineWith(parts: readonly (string | undefined)[]): string {
 }
 
 const WIDTH = 44
-/** The sign of a change. */
 const SIGNS: Readonly<Record<Change['op'], readonly [sign: string, colour: Colour]>> = {
   add: ['+', 'green'],
   remove: ['−', 'red'],

@@ -10,7 +10,6 @@ import { isTooLong, isUnusual } from '../group/names.js'
 import { manyTokens } from '../group/tokens.js'
 import { oneLine, pages, textOf } from './server.js'
 
-/** What was learned about a group. */
 export interface GroupDescription {
   servers: readonly string[]
   /** Servers that did not answer, and why. */

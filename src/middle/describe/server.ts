@@ -21,7 +21,6 @@ import { simplifiedIn } from '../policy/portable/simplified.js'
 
 const LOCAL_USER = { caller: { revision: NEWEST_MODERN, capabilities: '{}' }, principal: 'local' }
 
-/** What was learned about a server. */
 export interface ServerDescription {
   era: 'modern' | 'legacy'
   revision: string
@@ -54,7 +53,6 @@ const SSE_NOTE =
 /** Milliseconds for a page of tools. */
 const PAGE_WITHIN = 30_000
 
-/** Options of a description. */
 export interface DescribeOptions {
   /** Called with each page of the tools. */
   seen?: (page: Payload) => void

@@ -45,7 +45,6 @@ export interface AskingOptions {
 /** Most calls that continue after their callers have stopped waiting. Further ones are cancelled. */
 const MAX_LATE = 1_000
 
-/** A call in progress. */
 interface Running {
   answer: Promise<Asked>
   since: number

@@ -3,7 +3,6 @@ import type { Upstream } from '../../mcp/protocol/upstream.js'
 import type { Prefixed } from './names.js'
 
 export interface Member extends Prefixed {
-  /** The name of the server. */
   readonly server: string
   readonly upstream: Upstream
   /** What its lists depend on, as a digest; undefined if they are not kept beyond a restart. */
@@ -45,7 +44,6 @@ export interface SearchPlan {
   limit: number
 }
 
-/** The active servers. */
 export function activeIn({ members }: GroupPlan): readonly Member[] {
   return members.filter((member) => member.takesPart())
 }

@@ -10,7 +10,6 @@ export interface Hit {
   tool: number
 }
 
-/** Most words of a question. */
 const MAX_ASKED_WORDS = 32
 /** Shortest words that may be the beginning of another one, and that may have a slip. In letters. */
 const SHORTEST_BEGINNING = 3

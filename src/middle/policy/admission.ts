@@ -51,7 +51,6 @@ interface CallSignIn {
   after(call: Call, error: unknown, next: Handler): Promise<Final>
 }
 
-/** Aborts a call in flight. */
 type Abort = (reason: Fault) => void
 
 const NO_PLACES: readonly AdmissionPlace[] = []
@@ -239,7 +238,6 @@ function give(places: readonly AdmissionPlace[], principal: string): void {
   for (const { bound } of places) bound.vacate(principal)
 }
 
-/** Something in flight. */
 interface InFlight {
   /** Undefined when it has ended. */
   abort: Abort | undefined

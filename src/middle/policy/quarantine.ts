@@ -34,7 +34,6 @@ import { fetchTools, toolList, withTools } from './tool-list.js'
 
 /** The policy's view of a server. */
 export interface QuarantineOptions {
-  /** The server's name. */
   name: string
   /** How far the server is trusted now. `tools` is its list; undefined if not known yet. */
   trustStatus(tools: ToolList | undefined): TrustStatus
@@ -73,7 +72,6 @@ const TOOLS_CHANGED = 'notifications/tools/list_changed'
 /** Milliseconds for which a list of tools counts as current. */
 const FRESH = 60_000
 
-/** The quarantine of one server. */
 export class Quarantine {
   readonly #options: Required<QuarantineOptions>
   #known: Known | undefined

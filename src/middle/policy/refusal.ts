@@ -6,7 +6,6 @@ import { OF_BRIDGE } from '../../mcp/protocol/meta.js'
 import { CALL_TOOL } from '../../mcp/protocol/methods.js'
 import { stringIn } from './unambiguous.js'
 
-/** Why a call is refused. */
 export interface CallRefusal {
   /** A stable word, for programs. */
   reason: string

@@ -8,7 +8,6 @@ import { globs, MAX_MATCHED_NAME } from './globs.js'
 import { refuse, toolOf } from './refusal.js'
 import type { ToolNames } from './tool-names.js'
 
-/** A limit. */
 interface ToolLimit {
   /** A glob of `<server>__<tool>`. */
   tools: string

@@ -16,7 +16,6 @@ export interface ListedTool {
   isReadOnly: boolean
 }
 
-/** The tools of one server. */
 export class ToolNames extends ChosenList<ListedTool> {
   constructor(options: Pick<ListedOptions<ListedTool>, 'server' | 'memory' | 'now'>) {
     const see = toolsIn<ListedTool>(

@@ -17,7 +17,6 @@ import { whoOf } from './who.js'
 
 /** The policy's view of a server. */
 export interface UnavailableOptions {
-  /** The server's name. */
   name: string
   /**
    * The state of the circuit breaker. While it is `open`, the server is not called: until when, by `now()`, and why, in a

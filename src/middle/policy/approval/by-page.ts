@@ -9,7 +9,6 @@ import type { PageChoice, PageQuestion, PageQuestions } from './page-questions.j
 import type { Approved, Passes } from './passes.js'
 import { canAsk, QUESTION, urlOf } from './question.js'
 
-/** The page. */
 export interface ApprovalPage {
   questions: PageQuestions
   /** The address of a question; undefined if the page is not served. */

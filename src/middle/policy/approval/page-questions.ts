@@ -17,7 +17,6 @@ export function isChoice(text: string | null): text is PageChoice {
   return (CHOICES as readonly (string | null)[]).includes(text)
 }
 
-/** A question. */
 export interface PageQuestion extends Decided {
   /** The name of the client that called, by its own account. */
   client: string | undefined

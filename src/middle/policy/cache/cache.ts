@@ -20,7 +20,6 @@ import { type CachedResult, copyOf, type ResultKey, type Results } from './resul
 
 /** How one server's results are cached. */
 export interface CacheOptions {
-  /** The server's name. */
   server: string
   /** `hints`: for as long as the server says; a number: for that many milliseconds. */
   mode: 'hints' | number
@@ -70,7 +69,6 @@ const CHANGED: Readonly<Record<string, readonly string[]>> = {
 /** Methods whose result depends on the resource in `uri`. */
 const ABOUT_A_RESOURCE: ReadonlySet<string> = new Set(['resources/read', 'skills/get', 'resources/directory/read'])
 
-/** The cached results of one server. */
 export class Cache {
   readonly #options: CacheOptions
   /** Prefix of this server's keys: all servers share one store. */

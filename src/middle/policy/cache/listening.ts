@@ -11,7 +11,6 @@ import { LISTEN } from '../../../mcp/protocol/methods.js'
 import { CHANGING_LISTS, isNothing, paramsOf } from '../../../mcp/protocol/subscriptions.js'
 import type { ResultKey } from './results.js'
 
-/** Options of a Listening. */
 export interface ListeningOptions {
   next: Handler
   sender: Sender

@@ -6,14 +6,12 @@ import { type Json, type Payload, parseSource, wire } from '../../../base/rpc/sp
 import type { CacheHint } from '../../../mcp/protocol/call.js'
 import { CountedCache } from '../counted-cache.js'
 
-/** The key of a result. */
 export interface ResultKey {
   method: string
   /** The resource that was read. */
   uri: string | undefined
 }
 
-/** A cached result. */
 export interface CachedResult extends ResultKey {
   key: string
   /** The principals that may get it: a digest. */
@@ -34,7 +32,6 @@ const MAX_RESULTS = 4_096
 const MAX_CACHE_BYTES = 64 * 1024 * 1024
 const MAX_RESULT_BYTES = 1024 * 1024
 
-/** The store. */
 export type Results = CountedCache<CachedResult>
 
 /** Creates the store. `now` returns milliseconds of a monotonic clock. */

@@ -33,7 +33,6 @@ import { withHeaders } from './tools.js'
 
 /** The choice for a server. Undefined members do not restrict anything. */
 export interface ChoiceOptions {
-  /** The server's name. */
   server: string
   tools?: ToolRules | undefined
   prompts?: Rules | undefined

@@ -21,7 +21,6 @@ export interface SeenPage<T> {
 
 /** The list, and how to read it. */
 export interface ListedOptions<T> {
-  /** The server's name. */
   server: string
   method: string
   /** Edits a page of the server for clients. */

@@ -15,7 +15,6 @@ import { hasLongStructure, longIn } from './long.js'
 import { hasLinks, pointersTo } from './pointers.js'
 
 export interface CuttingOptions {
-  /** The server's name. */
   server: string
   /** Most bytes of a tool's result, or of a task's; undefined for no limit. */
   limitOf(tool: string | undefined): number | undefined
