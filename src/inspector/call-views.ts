@@ -95,7 +95,10 @@ export class CallViews {
   called(seen: RecordedOf<'call'> & { call: string }): { call: CallView; isNew: boolean } {
     const { call: id, continues } = seen
     const first = continues === undefined ? undefined : this.get(continues)
-    if (first && !this.byId.has(id)) this.#continue(first, id)
+    if (first && !this.byId.has(id)) {
+      this.#parts.set(id, first.id)
+      first.parts.push(id)
+    }
     const known = this.get(id)
     const call = known ?? this.#begin(id, seen.at, seen.what === 'ended')
     call.bridge = seen.bridge
@@ -150,11 +153,6 @@ export class CallViews {
     this.byId.set(id, call)
     if (this.byId.size > this.#bounds.calls) this.#forget()
     return call
-  }
-
-  #continue(first: CallView, id: string): void {
-    this.#parts.set(id, first.id)
-    first.parts.push(id)
   }
 
   #keep(call: CallView, seen: RecordedEvent): void {

@@ -88,7 +88,9 @@ export function Detail() {
         ${TABS.map(
           (name) => html`
             <button type="button" role="tab" id=${`tab-${name}`} aria-selected=${tab.value === name ? 'true' : 'false'}
-              aria-controls="panel" tabindex=${tab.value === name ? 0 : -1} onClick=${() => choose(name)}>${TITLES[name]}</button>
+              aria-controls="panel" tabindex=${tab.value === name ? 0 : -1} onClick=${() => {
+                tab.value = name
+              }}>${TITLES[name]}</button>
           `,
         )}
       </div>
@@ -125,10 +127,6 @@ function turn({ key }: KeyboardEvent): void {
   if (key !== 'ArrowLeft' && key !== 'ArrowRight') return
   moveTab(key === 'ArrowLeft' ? -1 : 1)
   document.getElementById(`tab-${tab.value}`)?.focus()
-}
-
-function choose(name: (typeof TABS)[number]): void {
-  tab.value = name
 }
 
 function close(): void {

@@ -126,8 +126,7 @@ export function mayHaveTexts(): boolean {
 export async function textsOf(id: string): Promise<ReadonlyMap<number, KeptText>> {
   const texts = new Map<number, KeptText>()
   if (source.peek().kind !== 'live' || !mayHaveTexts()) return texts
-  const response = await fromBridge(`calls/${encodeURIComponent(id)}`)
-  const { events = [] } = response.ok ? ((await response.json()) as CallView) : {}
+  const { events = [] } = (await readFromBridge<CallView>(`calls/${encodeURIComponent(id)}`)) ?? {}
   for (const seen of events) if (seen.kind === 'message' && seen.payload) texts.set(seen.seq, seen.payload)
   return texts
 }
@@ -135,9 +134,8 @@ export async function textsOf(id: string): Promise<ReadonlyMap<number, KeptText>
 /** Reads the state of the servers from the bridge. */
 export async function lookAtServers(): Promise<void> {
   if (source.value.kind !== 'live') return
-  const response = await fromBridge('servers').catch(() => undefined)
-  if (!response?.ok) return
-  const answer = (await response.json()) as { servers: (ServerNow | ServerView)[]; bridge?: ProcessNow }
+  const answer = await readFromBridge<{ servers: (ServerNow | ServerView)[]; bridge?: ProcessNow }>('servers')
+  if (!answer) return
   serversNow.value = answer.servers
   processNow.value = answer.bridge
 }
@@ -168,6 +166,12 @@ export function exported(format: 'jsonl' | 'har', filter: string): Promise<Respo
 export function fromBridge(path: string, { headers, ...more }: RequestInit = {}): Promise<Response> {
   const authorization = `Bearer ${token ?? ''}`
   return fetch(new URL(`inspect/${path}`, location.href), { ...more, headers: { ...headers, authorization } })
+}
+
+/** The answer of the bridge to such a request; undefined if there is none. */
+export async function readFromBridge<T>(path: string): Promise<T | undefined> {
+  const response = await fromBridge(path).catch(() => undefined)
+  return response?.ok ? ((await response.json()) as T) : undefined
 }
 
 /** Whether there is a bridge to follow. */

@@ -1,40 +1,25 @@
 /** Keyboard shortcuts and the clipboard. */
 import { addressNow } from './address.js'
 import { togglePin } from './pins.js'
-import { helpOpen, move, moveTab, place, say, selected, source, togglePause } from './state.js'
+import { helpOpen, move, moveTab, place, say, selected, source, toggleHelp, togglePause } from './state.js'
 import { hideTip } from './tip.js'
 
-/** The keys and their actions. */
-export const KEYS: readonly (readonly [key: string, about: string])[] = [
-  ['j, ↓', 'next call'],
-  ['k, ↑', 'previous call'],
-  ['Enter', 'go to the panel of the call'],
+/** What keys do, as the help says it; and the action of each key that is one of the whole page. */
+const TABLE: readonly (readonly [shown: string, about: string, actions?: Readonly<Record<string, () => void>>])[] = [
+  ['j, ↓', 'next call', { j: () => move(1), ArrowDown: () => move(1) }],
+  ['k, ↑', 'previous call', { k: () => move(-1), ArrowUp: () => move(-1) }],
+  ['Enter', 'go to the panel of the call', { Enter: () => document.getElementById('panel')?.focus() }],
   ['Esc', 'close the panel, or leave the filter'],
-  ['[ ]', 'previous and next tab of the panel'],
+  ['[ ]', 'previous and next tab of the panel', { '[': () => moveTab(-1), ']': () => moveTab(1) }],
   ['↓ ↑ on a mark', 'next and previous change in the texts'],
-  ['/', 'filter'],
-  ['p', 'pause or resume the list'],
-  ['*', 'pin or unpin the call'],
-  ['y', 'copy a link to this view'],
-  ['?', 'this help'],
+  ['/', 'filter', { '/': () => document.getElementById('filter')?.focus() }],
+  ['p', 'pause or resume the list', { p: togglePause }],
+  ['*', 'pin or unpin the call', { '*': togglePin }],
+  ['y', 'copy a link to this view', { y: () => copyLink() }],
+  ['?', 'this help', { '?': toggleHelp }],
 ]
-
-const ACTIONS: Readonly<Record<string, () => void>> = {
-  j: () => move(1),
-  ArrowDown: () => move(1),
-  k: () => move(-1),
-  ArrowUp: () => move(-1),
-  Enter: () => document.getElementById('panel')?.focus(),
-  '[': () => moveTab(-1),
-  ']': () => moveTab(1),
-  '/': () => document.getElementById('filter')?.focus(),
-  p: togglePause,
-  '*': togglePin,
-  y: () => copyLink(),
-  '?': () => {
-    helpOpen.value = !helpOpen.value
-  },
-}
+export const KEYS = TABLE.map(([shown, about]) => [shown, about] as const)
+const ACTIONS: Readonly<Record<string, () => void>> = Object.assign({}, ...TABLE.map(([, , actions]) => actions))
 
 /** Listens to keys until the page is closed. */
 export function followKeys(): void {

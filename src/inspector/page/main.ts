@@ -24,7 +24,6 @@ import {
   filterText,
   filterWords,
   followClock,
-  helpOpen,
   kept,
   note,
   PLACES,
@@ -35,11 +34,13 @@ import {
   selected,
   shownCalls,
   source,
+  toggleHelp,
   togglePause,
 } from './state.js'
 import { Refused, Servers, Sessions } from './tables.js'
 import { Tip } from './tip.js'
 import { waitingQuestions } from './try/calling.js'
+import { textIn } from './try/form.js'
 import { Try } from './try/try.js'
 
 const TITLES = { calls: 'Calls', servers: 'Servers', sessions: 'Sessions', refused: 'Refused', try: 'Try' } as const
@@ -55,7 +56,9 @@ function App() {
     <header class=${toolsOpen.value ? 'top opened' : 'top'}>
       <h1>mcp-bridge</h1>
       <${Connection} />
-      <button type="button" class="more" aria-expanded=${toolsOpen.value ? 'true' : 'false'} onClick=${toggleTools}>More</button>
+      <button type="button" class="more" aria-expanded=${toolsOpen.value ? 'true' : 'false'} onClick=${() => {
+        toolsOpen.value = !toolsOpen.value
+      }}>More</button>
       <nav aria-label="Views">
         ${PLACES.map((one) => html`<a href=${addressOf(one)} aria-current=${place.value === one ? 'page' : undefined}>${TITLES[one]}${one === 'try' && html`<${Waiting} />`}</a>`)}
       </nav>
@@ -66,7 +69,7 @@ function App() {
         <${Exports} />
         ${source.value.kind === 'file' && source.value.isServed !== true && hasBridge() && html`<button type="button" onClick=${() => followAnew()}>Back to the bridge</button>`}
         <label class="button">Open file<input type="file" class="hidden" accept=".jsonl,.json,.txt" onChange=${chosen} /></label>
-        <button type="button" aria-haspopup="dialog" onClick=${showHelp}>Help</button>
+        <button type="button" aria-haspopup="dialog" onClick=${toggleHelp}>Help</button>
       </div>
       ${place.value === 'calls' && html`<${Filters} />`}
     </header>
@@ -138,14 +141,16 @@ function Filters() {
         const { [choice]: value = '' } = choices.value
         const values = value === '' || known.includes(value) ? known : [value, ...known]
         return html`
-          <select aria-label=${choice} class=${value === '' ? 'all' : ''} value=${value} onChange=${(event: Event) => set(choice, (event.currentTarget as HTMLSelectElement).value)}>
+          <select aria-label=${choice} class=${value === '' ? 'all' : ''} value=${value} onChange=${(event: Event) => set(choice, textIn(event))}>
             <option value="">${choice}: all</option>
             ${values.map((one) => html`<option value=${one} selected=${one === value}>${choice === 'bridge' ? bridgeWords(one) : shown(one)}</option>`)}
           </select>
         `
       })}
       <input id="filter" type="search" aria-label="Filter" aria-describedby="problem" placeholder="filter: tool:book ms>500 -status:ok" value=${filterText.value}
-        onInput=${(event: Event) => typed((event.currentTarget as HTMLInputElement).value)} />
+        onInput=${(event: Event) => {
+          filterText.value = textIn(event)
+        }} />
       <span id="problem" class="warning" role="status">${filterProblem.value ?? ''}</span>
     </form>
   `
@@ -163,18 +168,6 @@ function bridgeWords(bridge: string): string {
 function Waiting() {
   const { length } = waitingQuestions.value
   return length > 0 && html` <span class="status asks">${length === 1 ? '1 question' : `${length} questions`}</span>`
-}
-
-function toggleTools(): void {
-  toolsOpen.value = !toolsOpen.value
-}
-
-function showHelp(): void {
-  helpOpen.value = true
-}
-
-function typed(text: string): void {
-  filterText.value = text
 }
 
 /** The number of calls for screen readers, updated rarely. */

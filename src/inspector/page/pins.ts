@@ -7,10 +7,9 @@ import { pinned, place, say, selected, selectedCall, setPinned, source } from '.
 export async function lookAtPins(change?: { call: string; isPinned: boolean }): Promise<void> {
   const query = change ? `?${new URLSearchParams({ call: change.call })}` : ''
   const method = change ? (change.isPinned ? 'POST' : 'DELETE') : 'GET'
-  const response = await fromBridge(`pins${query}`, { method })
-  const body = (await response.json()) as { calls?: string[]; error?: { message?: string } }
-  if (response.ok) setPinned(body.calls ?? [])
-  else if (change) say(body.error?.message ?? 'The bridge did not pin the call')
+  const { calls, error } = await answerOf(`pins${query}`, method)
+  if (calls) setPinned(calls)
+  else if (change) say(error?.message ?? 'The bridge did not pin the call')
 }
 
 /** Pins the selected call, or unpins it. */
@@ -20,14 +19,16 @@ export function togglePin(): void {
   lookAtPins({ call: call.id, isPinned: !pinned.value.has(call.id) }).catch(() => say(NO_ANSWER))
 }
 
+async function answerOf(path: string, method: string) {
+  const response = await fromBridge(path, { method })
+  return (await response.json()) as { calls?: string[]; error?: { message?: string } }
+}
+
 const NO_ANSWER = 'The bridge does not answer'
 
 async function clear(): Promise<void> {
-  const response = await fromBridge('clear', { method: 'POST' })
-  if (!response.ok) {
-    const { error } = (await response.json()) as { error?: { message?: string } }
-    return say(error?.message ?? NO_ANSWER)
-  }
+  const { error } = await answerOf('clear', 'POST')
+  if (error) return say(error.message ?? NO_ANSWER)
   selected.value = undefined
   followAnew()
 }

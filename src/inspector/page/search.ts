@@ -2,7 +2,7 @@
 import { effect } from '@preact/signals'
 import { isRunning } from '../phases.js'
 import type { Views } from '../views.js'
-import { fromBridge, mayHaveTexts } from './feed.js'
+import { mayHaveTexts, readFromBridge } from './feed.js'
 import { current, foundInTexts, source, textWords } from './state.js'
 
 /** Milliseconds before a search, so that it begins after the last key, and at least between two searches. */
@@ -35,9 +35,10 @@ export function followSearch(): void {
       const before = known.get(word) ?? { calls: new Set(), after: 0 }
       // Texts of a call may become visible when it ends.
       const running = [...views.calls.values()].filter(isRunning).map(({ events }) => (events[0]?.seq ?? 1) - 1)
-      const response = await fromBridge(`found?${new URLSearchParams({ text: word, after: `${before.after}` })}`)
-      if (!response.ok || current.peek().views !== views) continue
-      const { calls, last } = (await response.json()) as { calls: string[]; last: number }
+      const path = `found?${new URLSearchParams({ text: word, after: `${before.after}` })}`
+      const found = await readFromBridge<{ calls: string[]; last: number }>(path)
+      if (!found || current.peek().views !== views) continue
+      const { calls, last } = found
       known.set(word, { calls: new Set([...before.calls, ...calls]), after: Math.min(last, ...running) })
     }
     const now = performance.now()

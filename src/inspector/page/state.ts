@@ -222,6 +222,10 @@ export function eventsOf(words: string): RecordedEvent[] {
   return [...all.values()].toSorted((a, b) => a.seq - b.seq)
 }
 
+export function toggleHelp(): void {
+  helpOpen.value = !helpOpen.value
+}
+
 export function togglePause(): void {
   pausedCalls.value = paused.value ? undefined : [...views.calls.values()]
 }

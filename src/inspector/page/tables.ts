@@ -215,10 +215,18 @@ function breakerOf({ pause }: ServerNow): string {
 function Tools({ names, descriptions = {} }: Pick<ServerNow, 'descriptions'> & { names: readonly string[] }) {
   const first = names.slice(0, TOOLS).map((name) => shown(name))
   const about = (name: string) => (Object.hasOwn(descriptions, name) ? descriptions[name] : undefined)
+  return opened(
+    `${names.length}: ${first.join(', ')}${names.length > TOOLS ? ', …' : ''}`,
+    names.map((name) => [shown(name), shown(about(name), 200)]),
+  )
+}
+
+/** A line, with names and what is said of each, if it is opened. */
+function opened(summary: string, rows: readonly (readonly [name: string, about: string])[]) {
   return html`
     <details class="tools">
-      <summary><span>${names.length}: ${first.join(', ')}${names.length > TOOLS ? ', …' : ''}</span></summary>
-      <ul tabindex="0">${names.map((name) => html`<li><b>${shown(name)}</b> <span class="faint">${shown(about(name), 200)}</span></li>`)}</ul>
+      <summary><span>${summary}</span></summary>
+      <ul tabindex="0">${rows.map(([name, about]) => html`<li><b>${name}</b> <span class="faint">${about}</span></li>`)}</ul>
     </details>
   `
 }
@@ -226,12 +234,10 @@ function Tools({ names, descriptions = {} }: Pick<ServerNow, 'descriptions'> & {
 /** What portable schemas make of tools: how many, and each of them if it is opened. */
 function ForModels({ simplified }: { simplified: readonly Simplified[] }) {
   const named = ({ server, tool }: Simplified) => shown(server === undefined ? tool : `${server}: ${tool}`)
-  return html`
-    <details class="tools">
-      <summary><span>${simplifiedTools(simplified)}</span></summary>
-      <ul tabindex="0">${simplified.map((one) => html`<li><b>${named(one)}</b> <span class="faint">${shown(simplifiedTool(one), MAX_SAID_OF_TOOL)}</span></li>`)}</ul>
-    </details>
-  `
+  return opened(
+    simplifiedTools(simplified),
+    simplified.map((one) => [named(one), shown(simplifiedTool(one), MAX_SAID_OF_TOOL)]),
+  )
 }
 
 export function Sessions() {

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import type { Expected, RecordedAnswer } from '../../replay/recording.js'
 import { completionsOf, connectTry } from '../../try/client.js'
 import type { JsonRecord, TryCallOptions, TryClient, TryClientOptions, TryEvent, TryQuestion } from '../../try/types.js'
-import { fromBridge } from '../feed.js'
+import { fromBridge, readFromBridge } from '../feed.js'
 import { type HiddenList, hiddenOf, type Item, joined, listAll } from './lists.js'
 import { keepSession, keptSession } from './sessions.js'
 import { expanded } from './uri-template.js'
@@ -71,9 +71,8 @@ let lastId = 0
 
 /** Reads the targets of calls. */
 export async function lookAtTargets(): Promise<void> {
-  const response = await fromBridge('servers').catch(() => undefined)
-  if (!response?.ok) return
-  const body = (await response.json()) as { try?: typeof allowed.value; targets?: typeof targets.value }
+  const body = await readFromBridge<{ try?: typeof allowed.value; targets?: typeof targets.value }>('servers')
+  if (!body) return
   allowed.value = body.try ?? { allowed: false, why: 'This bridge does not allow calls from the page.' }
   targets.value = body.targets ?? []
   const [first] = targets.value

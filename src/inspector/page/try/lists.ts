@@ -1,7 +1,7 @@
 /** What a server lists in the view Try: tools, prompts, resources and templates, as clients of both eras see them, and what it hides. */
 import { listOf } from '../../try/client.js'
 import type { JsonRecord, TryClient } from '../../try/types.js'
-import { fromBridge } from '../feed.js'
+import { readFromBridge } from '../feed.js'
 
 export const KINDS = ['tools', 'prompts', 'resources', 'templates'] as const
 type Kind = (typeof KINDS)[number]
@@ -43,9 +43,8 @@ export function joined(here: Map<string, JsonRecord>, there: Map<string, JsonRec
 }
 
 export async function hiddenOf(name: string): Promise<HiddenList> {
-  const response = await fromBridge(`catalogue?server=${encodeURIComponent(name)}`).catch(() => undefined)
-  if (response?.ok) return (await response.json()) as HiddenList
-  return { hidden: [], problem: 'The bridge did not answer what it hides.' }
+  const found = await readFromBridge<HiddenList>(`catalogue?server=${encodeURIComponent(name)}`)
+  return found ?? { hidden: [], problem: 'The bridge did not answer what it hides.' }
 }
 
 function nameOf(kind: Kind, item: JsonRecord): string {
