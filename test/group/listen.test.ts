@@ -2,7 +2,7 @@
 import t from 'tap'
 import { Fault } from '../../src/base/fault/fault.js'
 import { until } from '../support/eventually.js'
-import { ask, callOf, errorOf, FakeServer, faultOf, groupOf, named, paramsOf } from './fakes.js'
+import { ask, callOf, errorOf, FakeServer, faultOf, groupOf, named, paramsOf, resultOf } from './fakes.js'
 
 const LISTEN = 'subscriptions/listen'
 const TOOLS = 'notifications/tools/list_changed'
@@ -125,6 +125,24 @@ for (const bareUris of [false, true])
       }
     },
   )
+
+t.test('servers that change while a resource is looked for do not keep it from being subscribed to', async (t) => {
+  let answer = () => {}
+  const asked = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  const a = new FakeServer({
+    'resources/list': () => asked.then(() => resultOf({ resources: [{ uri: 'x:bare' }] })),
+  })
+  const { group } = groupOf({ a, b: new FakeServer({ 'resources/list': { resources: [] } }) })
+  const listening = listen(t, group, { toolsListChanged: true, resourceSubscriptions: ['x:bare'] })
+  await until(() => a.got('resources/list').length > 0)
+  group.refresh()
+  answer()
+  const { acknowledged } = await listening
+  const whole = { notifications: { toolsListChanged: true, resourceSubscriptions: ['x:bare'] } }
+  t.same([acknowledged, ...a.got(LISTEN)], [whole, whole])
+})
 
 t.test('reopens a broken subscription, and reports everything as changed', async (t) => {
   const [a, b] = [new FakeServer(), new FakeServer()]

@@ -79,8 +79,11 @@ export class GroupListening {
     const { call } = this.#options
     const wanted = filterOf(call, MAX_SUBJECTS)
     try {
-      this.#lists = this.#options.offered(wanted.lists)
-      this.#uris = (await Promise.all(wanted.uris.map((uri) => this.#locate(uri)))).flatMap((found) => found ?? [])
+      const lists = this.#options.offered(wanted.lists)
+      const located = await Promise.all(wanted.uris.map((uri) => this.#locate(uri)))
+      // Not before: a change meanwhile would subscribe to the lists alone.
+      this.#lists = lists
+      this.#uris = located.flatMap((found) => found ?? [])
       this.#tasks = wanted.tasks.flatMap((taskId) => {
         const found = this.#options.task(taskId)
         return found ? [{ given: taskId, server: found.member.server, id: found.id, isBare: false }] : []
