@@ -273,7 +273,7 @@ export class Group implements Upstream {
 
   /** A caller uses a server that slept: changes are heard from now on, and what is known of it may have changed meanwhile. */
   #woke(call: Call, member: Member): void {
-    for (const listening of this.#listening) listening.woke()
+    for (const listening of this.#listening) listening.adjust()
     const who = whoOf(call)
     for (const method of GROUP_LISTS.keys()) {
       const listing = unaddressed(call, method)
@@ -285,7 +285,7 @@ export class Group implements Upstream {
   /** Ends subscriptions to the lists of servers that sleep again. Returns whether others may sleep later. */
   #rested(): boolean {
     let hasMore = false
-    for (const listening of this.#listening) if (listening.rested()) hasMore = true
+    for (const listening of this.#listening) if (listening.adjust()) hasMore = true
     return hasMore
   }
 

@@ -88,7 +88,7 @@ export class GroupListening {
         const found = this.#options.task(taskId)
         return found ? [{ given: taskId, server: found.member.server, id: found.id, isBare: false }] : []
       })
-      this.#open()
+      this.adjust()
       const honoured = { lists: this.#lists, uris: await this.#agreed('uris'), tasks: await this.#agreed('tasks') }
       call.signal.throwIfAborted()
       await call.notify(acknowledgement(honoured))
@@ -102,8 +102,7 @@ export class GroupListening {
 
   /** To be called when the servers of the group, their names, or what is known of their lists have changed. */
   changed(): void {
-    if (this.#over) return
-    this.#open()
+    this.adjust()
     this.#tellLists()
   }
 
@@ -112,40 +111,23 @@ export class GroupListening {
     this.#streams.get(member)?.expect()
   }
 
-  /** To be called when a caller uses a server that slept: if it is this one, changes are heard from now on. */
-  woke(): void {
-    if (!this.#over) this.#open()
-  }
-
   /**
-   * Ends the subscriptions to the lists of servers that sleep again: an open one would keep their programs. Returns whether others
-   * may sleep later.
+   * Subscribes to new servers, and to those that do not sleep any more. Ends the subscriptions to removed ones, and to the
+   * lists of those that sleep again: an open one would keep their programs. Returns whether others may sleep later.
    */
-  rested(): boolean {
-    let hasMore = false
+  adjust(): boolean {
+    if (this.#over) return false
+    const { members, sleeps } = this.#options
+    const wanted = new Map(members().map((member) => [member, this.#filterFor(member)]))
+    for (const [member, filter] of wanted)
+      if (isNothing(filter) || (isOfLists(filter) && sleeps(member))) wanted.delete(member)
     for (const [member, stream] of this.#streams) {
-      if (!member.sleeps || !isOfLists(this.#filterFor(member))) continue
-      if (!this.#options.sleeps(member)) hasMore = true
-      else {
-        this.#streams.delete(member)
-        stream.stop()
-      }
-    }
-    return hasMore
-  }
-
-  /** Subscribes to new servers, and ends the subscriptions to removed ones. */
-  #open(): void {
-    const members = this.#options.members()
-    for (const [member, stream] of this.#streams) {
-      if (members.includes(member)) continue
+      if (wanted.has(member)) continue
       this.#streams.delete(member)
       stream.stop()
     }
-    for (const member of members) {
+    for (const [member, filter] of wanted) {
       if (this.#streams.has(member)) continue
-      const filter = this.#filterFor(member)
-      if (isNothing(filter) || (this.#options.sleeps(member) && isOfLists(filter))) continue
       const stream = new MemberStream({
         member,
         call: this.#options.call,
@@ -155,6 +137,7 @@ export class GroupListening {
       })
       this.#streams.set(member, stream)
     }
+    return [...wanted].some(([member, filter]) => member.sleeps && isOfLists(filter))
   }
 
   #filterFor({ server }: Member): SubscriptionFilter {
