@@ -13,7 +13,7 @@ import type { Access, Half } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import { ClientRoutes } from './client-routes.js'
 import { leavesTraces } from './client-traces.js'
-import { legacyHandler } from './handler.js'
+import { LegacyHandler } from './handler.js'
 import { ParkedCalls } from './parked.js'
 import { LegacySessions } from './sessions.js'
 import { LegacyTasks } from './tasks.js'
@@ -40,7 +40,8 @@ export class LegacyHalf implements Half {
     this.routes = new ClientRoutes(options, access, this.sessions)
     this.parked = new ParkedCalls({ server, observe, replica, share, memory, ...parked })
     this.#tasks = new LegacyTasks({ server, ttl: TASK_TTL, max: MAX_SERVER_TASKS, share, memory, keys, replica })
-    this.handle = legacyHandler(options, this.sessions, this.parked, this.#tasks)
+    const { sessions, parked: parkedCalls } = this
+    this.handle = new LegacyHandler({ options, sessions, parked: parkedCalls, tasks: this.#tasks }).answerFromSession
   }
 
   get gauges(): Gauge[] {
