@@ -2,13 +2,12 @@
 
 import { withoutCredentials } from '../base/credentials/credentials.js'
 import { Fault } from '../base/fault/fault.js'
-import type { Ended } from '../base/rpc/ending.js'
 import type { Response } from '../base/rpc/message.js'
 import { EMPTY, raw } from '../base/rpc/splice.js'
 import type { UnreadResponse } from '../base/rpc/unread-response.js'
 import type { Cancelled, Outcome } from '../mcp/ports/outcome.js'
 import type { Final, Reply, RpcError } from '../mcp/protocol/call.js'
-import type { Frame } from './frames.js'
+import type { AnswerEnd } from './frames.js'
 
 /** The outcome of a call that was answered. */
 export type AnsweredOutcome = Exclude<Outcome, 'cancelled' | 'fault'>
@@ -28,7 +27,7 @@ export function failureError({ fault, cancelled }: FailedCall, draftErrorCodes =
 }
 
 /** How a failed call ends for its client. One that has ended its session by another request waits for an answer all the same. */
-export function lastOf({ fault, cancelled }: FailedCall): NonNullable<Frame['last']> {
+export function lastOf({ fault, cancelled }: FailedCall): AnswerEnd {
   return { status: 200, fault, cancelled: cancelled === 'session' ? undefined : cancelled }
 }
 
@@ -51,14 +50,6 @@ export function endOf(last: Reply | Fault | undefined): Record<string, unknown> 
   }
   if (last.kind === 'notification') return { outcome: 'ok' }
   return { outcome: outcomeOf(last), ...(last.kind === 'error' && { code: last.error.code }) }
-}
-
-/** The reply whose bytes ended so: only its outcome is known. */
-export function replyOf({ kind, code = -32603 }: Ended): Final {
-  if (kind === 'error') return { kind, error: { code, message: '' } }
-  return kind === 'input'
-    ? { kind, result: EMPTY }
-    : { kind: 'result', result: EMPTY, isToolError: kind === 'tool error' }
 }
 
 /** The reply in a JSON-RPC response that passes unchanged, with only what its outcome depends on. */

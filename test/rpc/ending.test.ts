@@ -1,10 +1,12 @@
 /** Recognizes how a relayed call ended, however its response is split into chunks. */
 import fc from 'fast-check'
 import t from 'tap'
-import { Ending } from '../../src/base/rpc/ending.js'
+import { type Ended, Ending } from '../../src/base/rpc/ending.js'
 import { parseMessage } from '../../src/base/rpc/message.js'
 import { sourceOfBytes } from '../../src/base/rpc/source.js'
-import { outcomeOf, replyIn, replyOf } from '../../src/clients/outcome.js'
+import { EMPTY } from '../../src/base/rpc/splice.js'
+import { outcomeOf, replyIn } from '../../src/clients/outcome.js'
+import type { Final } from '../../src/mcp/protocol/call.js'
 
 const members = fc.dictionary(
   fc.oneof(fc.constantFrom('isError', 'result', 'error', 'code', 'resultType', 'content'), fc.string()),
@@ -14,6 +16,14 @@ const response = fc.oneof(
   fc.record({ id: fc.nat(), result: members }),
   fc.record({ error: fc.record({ message: fc.string(), code: fc.integer(), data: fc.jsonValue() }), id: fc.nat() }),
 )
+
+/** The reply whose bytes ended so. */
+function replyOf({ kind, code = -32603 }: Ended): Final {
+  if (kind === 'error') return { kind, error: { code, message: '' } }
+  return kind === 'input'
+    ? { kind, result: EMPTY }
+    : { kind: 'result', result: EMPTY, isToolError: kind === 'tool error' }
+}
 
 t.test('finds the ending of a response like a parser, however it is split', async (t) => {
   fc.assert(

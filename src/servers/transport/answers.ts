@@ -8,8 +8,8 @@ import { causeOf, whatOf } from './causes.js'
 import { ChannelError } from './channel.js'
 import { isUndecodable } from './decoding.js'
 
-/** How to read a body: as single events, as a whole, only its beginning, not at all, or piece by piece by who has asked. */
-export type BodyKind = 'events' | 'whole' | 'beginning' | 'nothing' | 'passed'
+/** How to read a body: as single events, as a whole, only its beginning, or not at all. */
+export type BodyKind = 'events' | 'whole' | 'beginning' | 'nothing'
 
 /** Headers of an answer. Names in lower case. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>

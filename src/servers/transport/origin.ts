@@ -74,20 +74,6 @@ export interface HttpRequest {
   principal?: string | undefined
 }
 
-/** Takes a body while it arrives. */
-interface BodySink {
-  /** The next part; null at the end. Returns whether there is room for more: otherwise the flow has to be resumed. */
-  push(part: Uint8Array | null): boolean
-  /** The body has broken off. */
-  destroy(error: Error): unknown
-}
-
-/** The flow of a body that arrives. */
-interface BodyFlow {
-  resume(): void
-  abort(why: Error): void
-}
-
 /** Receives an answer piece by piece. An error that it throws ends the request. */
 export interface Reader {
   /** The path to which the request was sent last. */
@@ -95,8 +81,6 @@ export interface Reader {
   /** The request has been started. `abort` ends it at any time. */
   onStart?(abort: () => void): void
   onHead(status: number, headers: ResponseHeaders): BodyKind
-  /** Opens what takes a body of the kind `passed`. Such an answer is there as soon as its head. */
-  onBody?(flow: BodyFlow): BodySink
   onEvent?(event: SseEvent, decoder: SseDecoder): void
   /** Whether a stream is of several calls: then it goes on after an event that is too long. */
   isShared?: boolean
@@ -303,7 +287,6 @@ class Answering implements Dispatcher.DispatchHandler {
   #length = 0
   #events: SseDecoder | undefined
   #slices: Slices<SseEvent> | undefined
-  #sink: BodySink | undefined
 
   constructor(reader: Reader, origin: Origin, principal: string, settle: Settle) {
     this.#reader = reader
@@ -326,18 +309,14 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#headers = headers
     try {
       this.#kind = this.#reader.onHead(status, this.#headers)
-      const isRead = this.#kind !== 'nothing' && this.#kind !== 'passed'
-      const isCoded = isRead && headers['content-encoding'] !== undefined
+      const isCoded = this.#kind !== 'nothing' && headers['content-encoding'] !== undefined
       const undecoded = isCoded ? undecodedIn(headers) : undefined
       if (undecoded) throw undecoded
     } catch (error) {
       controller.abort(error as Error)
       return
     }
-    if (this.#kind === 'passed') {
-      this.#sink = this.#reader.onBody?.(controller)
-      this.#settle.resolve({ status, kind: this.#kind, headers, body: [] })
-    } else if (this.#kind === 'events') {
+    if (this.#kind === 'events') {
       const { isShared, keepsRaw } = this.#reader
       this.#events = new SseDecoder(this.#origin.bodyLimit, isShared ? 'outlined' : 'fails', keepsRaw)
       this.#slices = new Slices(
@@ -351,9 +330,7 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#length += chunk.length
     try {
       if (this.#kind === 'events') this.#readEvents(chunk, controller)
-      else if (this.#sink) {
-        if (!this.#sink.push(chunk)) controller.pause()
-      } else if (this.#kind === 'beginning') this.#keepBeginning(chunk, controller)
+      else if (this.#kind === 'beginning') this.#keepBeginning(chunk, controller)
       else if (this.#kind === 'whole') {
         if (this.#length > this.#origin.bodyLimit) throw overLimit(this.#origin.bodyLimit)
         if (!this.#hasRoom(this.#length)) throw noMemoryForAnswer()
@@ -381,7 +358,6 @@ class Answering implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.#reservation?.end()
-    if (this.#sink) return void this.#sink.push(null)
     const body = this.#first ? [this.#first, ...(this.#others?.take() ?? [])] : []
     const answer = { status: this.#status, kind: this.#kind, headers: this.#headers, body }
     if (this.#slices) this.#slices.finish(() => this.#settle.resolve(answer))
@@ -390,7 +366,6 @@ class Answering implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#reservation?.end()
-    if (this.#sink) return void this.#sink.destroy(channelError(error))
     const reject = () => this.#settle.reject(channelError(error))
     // Events that arrived before the stream broke may contain the answer.
     if (this.#slices) this.#slices.finish(reject)
