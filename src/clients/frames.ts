@@ -8,7 +8,19 @@ import type { PassedEvent } from '../base/rpc/sse.js'
 import type { Cancelled } from '../mcp/ports/outcome.js'
 import type { ServerNotification } from '../mcp/protocol/call.js'
 
-/** One message. The last one is the answer, with its HTTP status. A transport that uses another status changes it. */
+/** How an answer ends: with its HTTP status. A transport that uses another status changes it. */
+export interface AnswerEnd {
+  status: number
+  /** Headers of the server's answer, of which some go on to the client. */
+  headers?: Readonly<Record<string, string | string[] | undefined>> | undefined
+  /** The array in the server's answer that has it as it is sent. */
+  array?: Batch | undefined
+  fault?: Fault | undefined
+  /** Set if the client gave the request up, so that no answer is required. */
+  cancelled?: Cancelled | undefined
+}
+
+/** One message. The last one is the answer. */
 export interface Frame {
   text: Wire
   /**
@@ -16,16 +28,12 @@ export interface Frame {
    * which the server has ended the stream before the answer, which may come on another one.
    */
   event?: PassedEvent | number | undefined
-  last?: {
-    status: number
-    /** Headers of the server's answer, of which some go on to the client. */
-    headers?: Readonly<Record<string, string | string[] | undefined>> | undefined
-    /** The array in the server's answer that has it as it is sent. */
-    array?: Batch | undefined
-    fault?: Fault
-    /** Set if the client gave the request up, so that no answer is required. */
-    cancelled?: Cancelled | undefined
-  }
+  last?: AnswerEnd
+}
+
+/** An answer. */
+export interface LastFrame extends Frame {
+  last: AnswerEnd
 }
 
 /**

@@ -2,18 +2,17 @@
  * The answer to one modern request over Streamable HTTP: JSON if the answer is the first message and comes soon, otherwise
  * an event stream. Applies the client's backpressure to the notifications of a call.
  */
-import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../base/fault/fault.js'
-import { type Memory, type Reservation, SMALL } from '../../base/limits/memory.js'
+import { type Memory, SMALL } from '../../base/limits/memory.js'
 import type { Id } from '../../base/rpc/message.js'
-import { detach, lengthOf, type Wire } from '../../base/rpc/source.js'
-import { encodeEvent, KEEP_ALIVE } from '../../base/rpc/sse.js'
-import { HangUp } from '../../base/time/hang-up.js'
+import { detach, type Wire } from '../../base/rpc/source.js'
+import { encodeEvent } from '../../base/rpc/sse.js'
+import type { HangUp } from '../../base/time/hang-up.js'
 import type { ReceivedHead } from '../../mcp/protocol/call.js'
-import { answerLost, type Frame, type Send } from '../frames.js'
-import { carryBack } from './carried-back.js'
-import { type ErrorRendering, explain, reserveAnswer, sendEvents, sendJson, statusOf, whenOver } from './replies.js'
+import { type AnswerEnd, answerLost, type Send } from '../frames.js'
+import { EventConnection } from './connection.js'
+import { type ErrorRendering, explain, leaving, sendAnswer, sendEvents, statusOf } from './replies.js'
 
 /** Options of an answer. */
 export interface AnswerOptions {
@@ -28,68 +27,54 @@ export interface AnswerOptions {
 /** Without `commitAfter`, silence does not make the answer an event stream. */
 type Options = Omit<AnswerOptions, 'commitAfter'> & { commitAfter: number | undefined }
 
-/** An event stream that has begun. */
-interface Stream {
-  readable: Readable
-  keepAlive: NodeJS.Timeout
-}
-
 /** The answer. `send` takes its frames. */
 export class Answer {
   /** Aborts when the client disconnects before the answer is complete, or if the event stream cannot continue. */
-  readonly abort = new HangUp()
+  readonly abort: HangUp
   readonly #reply: FastifyReply
   /** Undefined for a notification. */
   #id: Id | undefined
   readonly #options: Options
   readonly #commit: NodeJS.Timeout | undefined
-  #stream: Stream | undefined
-  /** For the bytes that wait to be written. Created for the first message before the answer. */
-  #reservation: Reservation | undefined
+  /** The event stream, once it has begun. */
+  #events: EventConnection | undefined
+  #keepAlive: NodeJS.Timeout | undefined
   #begin = () => {}
-  /** The promise of a sender that waits for the reader, and the function that resolves it. */
-  #held: Promise<void> | undefined
-  #release = () => {}
 
   constructor(reply: FastifyReply, id: Id | undefined, options: Options) {
     this.#reply = reply
     this.#id = id
     this.#options = options
-    // The request emits 'close' as soon as its body has been read, so the event is taken from the response.
-    whenOver(reply, () => {
-      if (!reply.raw.writableFinished) this.abort.abort()
-    })
+    this.abort = leaving(reply)
     // Headers are sent with the first bytes, so a stream without events yet starts with a comment.
     const { commitAfter } = options
-    if (commitAfter !== undefined) this.#commit = setTimeout(() => this.#open().readable.push(KEEP_ALIVE), commitAfter)
+    if (commitAfter !== undefined) this.#commit = setTimeout(() => this.#open().keepAlive(), commitAfter)
   }
 
   /** Resolves when the event stream begins. */
   begun(): Promise<void> {
-    if (this.#stream) return Promise.resolve()
+    if (this.#events) return Promise.resolve()
     return new Promise((resolve) => {
       this.#begin = resolve
     })
   }
 
   /** Takes the next frame. */
-  readonly sendFrame: Send = (frame) => {
-    if (frame.last && !this.#stream) return this.#sendJson(frame.text, frame.last)
-    try {
-      const event = encodeEvent(this.#reserved(frame))
-      const { readable, keepAlive } = this.#stream ?? this.#open()
-      if (readable.destroyed) return undefined
-      keepAlive.refresh()
-      const room = typeof event === 'string' ? readable.push(event) : event.map((piece) => readable.push(piece)).at(-1)
-      if (!frame.last) return room === false ? this.#hold() : undefined
-      clearInterval(keepAlive)
-      readable.push(null)
-      frame.last.status = 200
-    } catch (error) {
-      // There is no memory left for the event. The call fails, and the client may still get the error as its answer.
-      this.#stream?.readable.destroy(error as Error)
-      this.abort.abort(error)
+  readonly sendFrame: Send = ({ text, last }) => {
+    if (last && !this.#events) return this.#sendJson(text, last)
+    const events = this.#events ?? this.#connection()
+    const admitted = events.admits(text)
+    if (!admitted && !last) {
+      // The call fails, and the client may still get the error as its answer.
+      events.cut()
+      this.abort.abort(tooSlow())
+      return undefined
     }
+    if (!this.#events) this.#open(events)
+    this.#keepAlive?.refresh()
+    if (!last) return events.write(encodeEvent(text))
+    events.end(encodeEvent(admitted ? text : answerLost(this.#id)))
+    last.status = 200
     return undefined
   }
 
@@ -102,7 +87,7 @@ export class Answer {
   readonly end = (): void => {
     this.leave()
     const reply = this.#reply
-    if (this.#stream) this.#stream.readable.push(null)
+    if (this.#events) this.#events.end()
     else if (reply.raw.destroyed) reply.hijack()
     else if (!reply.sent) reply.code(202).send()
   }
@@ -111,7 +96,7 @@ export class Answer {
   readonly breakOff = (error: unknown): void => {
     this.leave()
     const { raw, sent } = this.#reply
-    if (this.#stream) this.#stream.readable.destroy()
+    if (this.#events) this.#events.cut()
     else if (!raw.destroyed && !sent) throw error
   }
 
@@ -120,7 +105,7 @@ export class Answer {
     clearTimeout(this.#commit)
   }
 
-  #sendJson(text: Wire, last: NonNullable<Frame['last']>): undefined {
+  #sendJson(text: Wire, last: AnswerEnd): undefined {
     clearTimeout(this.#commit)
     const reply = this.#reply
     const { memory, refusing } = this.#options
@@ -128,66 +113,31 @@ export class Answer {
       explain(reply, last.fault)
       last.status = statusOf(reply, last.fault, refusing.passthrough)
     }
-    reply.code(last.status)
-    if (last.headers) carryBack(reply, last.headers)
-    sendJson(reply, reserveAnswer(reply, memory, reply.request.principal, text) ? text : answerLost(this.#id))
+    sendAnswer(reply, text, last, memory, () => answerLost(this.#id))
   }
 
-  #open(): Stream {
-    clearTimeout(this.#commit)
-    const reply = this.#reply
-    const readable = new Readable({
-      read: () => this.#resume(),
-      destroy: (error, done) => {
-        clearInterval(stream.keepAlive)
-        this.#resume()
-        done(error)
-      },
-    })
-    const keepAlive = setInterval(() => {
-      this.#reservation?.resize(reply.raw.writableLength)
-      if (readable.readableLength === 0) readable.push(KEEP_ALIVE)
-    }, this.#options.keepAlive)
-    const stream = { readable, keepAlive }
-    this.#stream = stream
-    if (reply.raw.destroyed) readable.destroy()
-    else sendEvents(reply, readable)
-    this.#begin()
-    return stream
-  }
-
-  /**
-   * Reserves memory for a message, in addition to the bytes that wait already. Returns the message. Without memory,
-   * returns an error in place of an answer, and throws a Fault for any other message.
-   */
-  #reserved({ text, last }: Frame): Wire {
-    const reservation = this.#reservation ?? this.#reserve()
-    if (reservation.resize(this.#reply.raw.writableLength + lengthOf(text)) === undefined) return text
-    if (last) return answerLost(this.#id)
-    throw new Fault(
-      'answerLost',
-      'The client reads its answer too slowly, and the bridge has no memory left to keep it (limits.memory)',
+  #connection(): EventConnection {
+    const { memory } = this.#options
+    // Copied, so that an answer that stays open for long does not keep the request in memory.
+    this.#id = detach(this.#id)
+    return new EventConnection(memory.reserve(this.#reply.request.principal, SMALL), () =>
+      clearInterval(this.#keepAlive),
     )
   }
 
-  #reserve(): Reservation {
-    const reservation = this.#options.memory.reserve(this.#reply.request.principal, SMALL)
-    this.#reservation = reservation
-    // Copied, so that an answer that stays open for long does not keep the request in memory.
-    this.#id = detach(this.#id)
-    whenOver(this.#reply, () => reservation.end())
-    return reservation
+  /** Begins the event stream. */
+  #open(events = this.#connection()): EventConnection {
+    clearTimeout(this.#commit)
+    this.#events = events
+    this.#keepAlive = setInterval(() => events.keepAlive(), this.#options.keepAlive)
+    if (this.#reply.raw.destroyed) events.cut()
+    else sendEvents(this.#reply, events.readable)
+    this.#begin()
+    return events
   }
+}
 
-  #hold(): Promise<void> {
-    this.#held ??= new Promise((resolve) => {
-      this.#release = resolve
-    })
-    return this.#held
-  }
-
-  #resume(): void {
-    this.#held = undefined
-    this.#release()
-  }
+function tooSlow(): Fault {
+  const message = 'The client reads its answer too slowly, and the bridge has no memory left to keep it (limits.memory)'
+  return new Fault('answerLost', message)
 }

@@ -18,6 +18,7 @@ const PIECE = 256 * 1024
 export class EventConnection {
   readonly readable: Readable
   readonly #reservation: Reservation
+  #hasEnded = false
   /** Resolves the promises of senders that wait for room. */
   #waiting: (() => void)[] = []
 
@@ -43,8 +44,7 @@ export class EventConnection {
   /** Writes an event. The promise resolves when there is room for more; undefined if there is room now. */
   write(event: Wire): Promise<void> | undefined {
     if (this.readable.destroyed) return undefined
-    const parts: readonly Piece[] = typeof event === 'string' ? [event] : event
-    for (const part of parts) this.#push(part)
+    this.#push(event)
     const { readableLength } = this.readable
     if (this.#reservation.resize(readableLength) || readableLength > CUT_AT) {
       this.cut()
@@ -56,11 +56,13 @@ export class EventConnection {
   /** Sends a comment to keep the connection open, unless other bytes are waiting. */
   keepAlive(): void {
     this.#settle()
-    if (this.readable.readableLength === 0) this.readable.push(KEEP_ALIVE)
+    if (this.readable.readableLength === 0 && !this.#hasEnded) this.readable.push(KEEP_ALIVE)
   }
 
-  /** Ends the stream after the written events. */
-  end(): void {
+  /** Ends the stream after the written events, and a last one that is sent whether or not there is memory for it. */
+  end(last: Wire = ''): void {
+    if (last !== '') this.#push(last)
+    this.#hasEnded = true
     this.readable.push(null)
   }
 
@@ -74,13 +76,15 @@ export class EventConnection {
     this.#reservation.resize(this.readable.readableLength)
   }
 
-  #push(part: Piece): void {
-    if (part.length <= PIECE) {
-      this.readable.push(part)
-      return
+  #push(event: Wire): void {
+    const parts: readonly Piece[] = typeof event === 'string' ? [event] : event
+    for (const part of parts) {
+      if (part.length <= PIECE) this.readable.push(part)
+      else {
+        const bytes = typeof part === 'string' ? Buffer.from(part) : part
+        for (let at = 0; at < bytes.length; at += PIECE) this.readable.push(bytes.subarray(at, at + PIECE))
+      }
     }
-    const bytes = typeof part === 'string' ? Buffer.from(part) : part
-    for (let at = 0; at < bytes.length; at += PIECE) this.readable.push(bytes.subarray(at, at + PIECE))
   }
 
   #continue(): void {

@@ -10,7 +10,7 @@ import { parseUrl } from '../../base/texts/parse-url.js'
 import type { OverHttp } from '../../mcp/protocol/upstream.js'
 import type { Logger } from '../logger.js'
 import { ofServer } from './refusals.js'
-import { refuse, sendJson } from './replies.js'
+import { JSON_TYPE, refuse } from './replies.js'
 
 /** Options of the extra paths. */
 export interface ExtraPathsOptions {
@@ -100,7 +100,7 @@ function sendMetadata(reply: FastifyReply, { stream }: Response, resource: strin
     .then((json) => {
       const metadata: Payload = parseObject(json)
       reply.removeHeader('content-length')
-      sendJson(reply, write(edit(metadata, { resource: JSON.stringify(resource) })))
+      reply.type(JSON_TYPE).send(write(edit(metadata, { resource: JSON.stringify(resource) })))
     })
     .catch((cause: unknown) =>
       refuse(

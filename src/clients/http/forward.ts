@@ -6,13 +6,12 @@ import { withoutCredentials } from '../../base/credentials/credentials.js'
 import { Fault } from '../../base/fault/fault.js'
 import { error as errorMessage, type Id, result } from '../../base/rpc/message.js'
 import { encodeEvent } from '../../base/rpc/sse.js'
-import { HangUp } from '../../base/time/hang-up.js'
 import { ANOTHER, type ForwardedAnswer, OwnedByReplica, type Replicas } from '../../mcp/ports/replicas.js'
 import { idIn } from '../../mcp/protocol/classify.js'
 import { methodTraits } from '../../mcp/protocol/methods.js'
 import { type Logger, tell } from '../logger.js'
 import type { ForwardedStreams } from './forwarded-streams.js'
-import { type ErrorRendering, refuse, whenOver } from './replies.js'
+import { type ErrorRendering, leaving, refuse } from './replies.js'
 
 /** Options of forwarding. */
 export interface ForwardOptions {
@@ -38,11 +37,9 @@ export async function forward(
   const { owner } = error
   if (instead && (owner === ANOTHER || replicas.isForwarded(raw))) return instead(owner)
   const body = request.body instanceof Uint8Array ? request.body : undefined
-  const leaving = new HangUp()
-  whenOver(reply, () => reply.raw.writableFinished || leaving.abort())
   try {
     const forwarded = { method, path, headers: raw.rawHeaders, body, received: raw }
-    const answer = await replicas.forward(error, forwarded, leaving)
+    const answer = await replicas.forward(error, forwarded, leaving(reply))
     if (!instead || answer.status !== 404) return await sendBack(answer, request, reply, options)
     if (answer.body instanceof Readable) answer.body.on('error', () => {}).destroy()
   } catch (cause) {

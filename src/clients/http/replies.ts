@@ -6,30 +6,41 @@ import { type Memory, SMALL } from '../../base/limits/memory.js'
 import { error as errorMessage, type Id } from '../../base/rpc/message.js'
 import { lengthOf, type Wire } from '../../base/rpc/source.js'
 import { EVENT_HEADERS } from '../../base/rpc/sse.js'
+import { HangUp } from '../../base/time/hang-up.js'
 import { atTurnEnd, corkUntilTurnEnd } from '../../base/time/turn.js'
+import type { AnswerEnd, LastFrame } from '../frames.js'
+import { carryBack } from './carried-back.js'
 
-const JSON_TYPE = 'application/json; charset=utf-8'
+export const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** Sends a JSON text. The pieces of a large one are written together, without being joined first. */
-export function sendJson(reply: FastifyReply, text: Wire): void {
+/**
+ * Sends an answer as JSON, with its status, and with the headers of the server's answer that go on. Without memory for it, sends
+ * what `lost` returns. The pieces of a large one are written together, without being joined first.
+ */
+export function sendAnswer(
+  reply: FastifyReply,
+  text: Wire,
+  { status, headers }: AnswerEnd,
+  memory: Memory,
+  lost: () => Wire,
+): void {
+  const bytes = lengthOf(text)
+  let sent = text
+  if (bytes > SMALL) {
+    const reservation = memory.reserve(reply.request.principal)
+    if (reservation.resize(bytes)) sent = lost()
+    whenOver(reply, () => reservation.end())
+  }
+  reply.code(status)
+  if (headers) carryBack(reply, headers)
   reply.header('content-type', JSON_TYPE)
-  const pieces = typeof text === 'string' ? undefined : text
-  const length = pieces?.reduce((sum, part) => sum + Buffer.byteLength(part), 0) ?? Buffer.byteLength(text as string)
+  const pieces = typeof sent === 'string' ? undefined : sent
+  const length = pieces?.reduce((sum, part) => sum + Buffer.byteLength(part), 0) ?? Buffer.byteLength(sent as string)
   reply.header('content-length', length)
   const response = takeResponse(reply)
-  if (!pieces) return atTurnEnd(() => response.end(text))
+  if (!pieces) return atTurnEnd(() => response.end(sent))
   for (const part of pieces) response.write(part)
   response.end()
-}
-
-/** Reserves memory for an answer until it has been written. Returns whether there is enough. */
-export function reserveAnswer(reply: FastifyReply, memory: Memory, principal: string, text: Wire): boolean {
-  const bytes = lengthOf(text)
-  if (bytes <= SMALL) return true
-  const reservation = memory.reserve(principal)
-  if (reservation.resize(bytes)) return false
-  whenOver(reply, () => reservation.end())
-  return true
 }
 
 const EVENTS = { 'content-type': 'text/event-stream', ...EVENT_HEADERS } as const
@@ -86,6 +97,14 @@ export function whenOver({ raw }: Pick<FastifyReply, 'raw'>, then: () => void): 
   else raw.on('close', then)
 }
 
+/** Aborts when the client disconnects before the reply is complete. */
+export function leaving(reply: Pick<FastifyReply, 'raw'>): HangUp {
+  const left = new HangUp()
+  // The request emits 'close' as soon as its body has been read, so the event is taken from the response.
+  whenOver(reply, () => reply.raw.writableFinished || left.abort())
+  return left
+}
+
 /** How faults are sent to clients. */
 export interface ErrorRendering {
   id?: Id | undefined
@@ -139,15 +158,21 @@ export function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRe
 }
 
 /**
- * Sets the headers for a fault that is sent as a JSON-RPC error with status 200. The status changes only if the client's
- * own credential was refused, because a client gets another one after a 401 or 403, or if its session is lost, because it
- * opens another one after a 404.
+ * Sends an answer of a session as JSON. A fault has status 200 unless the client's own credential was refused, because a client
+ * gets another one after a 401 or 403, or its session is lost, because it opens another one after a 404.
  */
-export function explainInBand(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): void {
-  explain(reply, fault)
-  const isOfSession = fault.fault === 'insufficientScope' || fault.fault === 'sessionNotFound'
-  const isAnswered = isOfSession || (fault.refused && passthrough)
-  if (isAnswered) reply.code(statusOf(reply, fault, passthrough))
+export function sendInBand(
+  reply: FastifyReply,
+  { text, last }: LastFrame,
+  { memory, refusing: { passthrough } }: { memory: Memory; refusing: Pick<ErrorRendering, 'passthrough'> },
+  lost: () => Wire,
+): void {
+  const { fault } = last
+  if (fault) explain(reply, fault)
+  const isOfSession = fault?.fault === 'insufficientScope' || fault?.fault === 'sessionNotFound'
+  const hasStatus = isOfSession || (fault?.refused && passthrough)
+  const status = fault && hasStatus ? statusOf(reply, fault, passthrough) : last.status
+  sendAnswer(reply, text, { ...last, status }, memory, lost)
 }
 
 /**

@@ -13,6 +13,7 @@ import type { ReceivedOneWay } from '../../mcp/protocol/call.js'
 import { type Era, legacyRevision, looksModern, traits } from '../../mcp/protocol/eras.js'
 import { type ReceivedHeaders, single, versionHeader } from '../../mcp/protocol/headers.js'
 import type { DirectSession, Upstream } from '../../mcp/protocol/upstream.js'
+import { answerLost } from '../frames.js'
 import { readBatch, type SortedBatch } from '../legacy/batch.js'
 import { DirectClientSession } from '../legacy/direct-session.js'
 import { TranslatedSession } from '../legacy/half.js'
@@ -21,13 +22,12 @@ import type { ClientSession, OpenOptions, SessionRecord, SessionSettings } from 
 import type { Logger } from '../logger.js'
 import { Answer } from './answer.js'
 import { takeOver } from './body.js'
-import { carryBack } from './carried-back.js'
 import { checkTakesEvents } from './content-type.js'
 import type { EventStore } from './event-store.js'
 import { forwardedHeadersIn } from './forwarded-headers.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { readHeaders, traceHeaders } from './headers.js'
-import { type ErrorRendering, explainInBand, notAllowed, sendJson, whenOver } from './replies.js'
+import { type ErrorRendering, notAllowed, sendInBand, whenOver } from './replies.js'
 import { forwardedOf, HttpSession, ofNoCall } from './session.js'
 import type { SessionStore } from './sessions.js'
 import { Streams } from './streams.js'
@@ -192,7 +192,7 @@ export class SessionRequests {
 
   /** Opens a session: one of the server itself, if the server is legacy and reached over HTTP, or else a translated one. */
   async open(message: Request, { request, reply }: RequestAtEndpoint): Promise<void> {
-    const { upstream, sessions, refusing } = this.#options
+    const { upstream, sessions } = this.#options
     const { principal, credential } = request
     const caller = { revision: '', capabilities: '{}' }
     const route = await upstream
@@ -201,16 +201,14 @@ export class SessionRequests {
     sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
     const options = this.#openOptions(request, streams)
-    const { text, http, session, fault } = await openSession(message, options, route)
+    const { session, ...answer } = await openSession(message, options, route)
     if (session) {
       // Another client may have taken the last free place in the meantime.
       const kept = this.#keep(session, streams)
       reply.header('mcp-session-id', kept.id)
       await this.#options.handed?.note(kept)
     }
-    if (fault) explainInBand(reply, fault, refusing.passthrough)
-    if (http) carryBack(reply.code(http.status), http.headers)
-    sendJson(reply, text)
+    sendInBand(reply, answer, this.#options, () => answerLost(message.id))
   }
 
   /** Continues a session that another replica has left. Rejects with a Fault if there is no room for it. */

@@ -5,19 +5,17 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../base/fault/fault.js'
 import type { Id, Request } from '../../base/rpc/message.js'
 import { type Wire, wireOf } from '../../base/rpc/source.js'
-import { HangUp } from '../../base/time/hang-up.js'
 import { NAMELESS } from '../../mcp/protocol/account.js'
 import type { ReceivedOneWay, SentBatch } from '../../mcp/protocol/call.js'
 import type { Era } from '../../mcp/protocol/eras.js'
-import { answerLost, type Frame } from '../frames.js'
+import { answerLost, type Frame, type LastFrame } from '../frames.js'
 import { type SortedBatch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
 import type { AnswerOptions } from './answer.js'
-import { carryBack } from './carried-back.js'
 import { forwardedHeadersIn } from './forwarded-headers.js'
 import { traceHeaders } from './headers.js'
-import { explainInBand, reserveAnswer, sendEvents, sendJson, whenOver } from './replies.js'
+import { leaving, sendEvents, sendInBand } from './replies.js'
 import type { KeptSession } from './sessions.js'
 import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
@@ -107,13 +105,8 @@ export class HttpSession implements KeptSession {
       if (!last) return stream.push(text, false, undefined, event)
       if (!stream.begin) return this.#endStream(stream, frame, () => answerLost(id))
       stream.leaveStream(reply.raw.destroyed)
-      reply.code(last.cancelled ? 202 : last.status)
-      if (last.cancelled) reply.send()
-      else {
-        if (last.fault) explainInBand(reply, last.fault, this.#options.refusing.passthrough)
-        if (last.headers) carryBack(reply, last.headers)
-        sendJson(reply, reserveAnswer(reply, this.#options.memory, this.principal, text) ? text : answerLost(id))
-      }
+      if (last.cancelled) reply.code(202).send()
+      else sendInBand(reply, { text, last }, this.#options, () => answerLost(id))
       return undefined
     }
     const { grant, ends } = reply.request
@@ -173,14 +166,10 @@ export class HttpSession implements KeptSession {
     stream.leaveStream(reply.raw.destroyed)
     if (isOpen) return
     if (answers.length === 0) return void reply.code(202).send()
-    const said = saidAtOnce(answers)
-    const text = said?.text ?? together(answers.map(({ text }) => text))
-    if (said) reply.code(said.last.status)
-    if (said?.last.headers) carryBack(reply, said.last.headers)
     const fault = answers.every(({ last }) => last?.fault) ? answers[0]?.last?.fault : undefined
-    if (fault) explainInBand(reply, fault, this.#options.refusing.passthrough)
-    const isLost = !reserveAnswer(reply, this.#options.memory, this.principal, text)
-    sendJson(reply, isLost ? together(answers.map(({ lost }) => lost())) : text)
+    const each = { text: together(answers.map(({ text }) => text)), last: { status: 200, fault } }
+    const lost = () => together(answers.map((one) => one.lost()))
+    sendInBand(reply, saidAtOnce(answers) ?? each, this.#options, lost)
   }
 
   /** Opens a stream for messages that belong to no request, or resumes one: at the server, if the session is its own. Rejects with a Fault if it cannot. */
@@ -242,7 +231,7 @@ export class HttpSession implements KeptSession {
 }
 
 /** What the server has said to all of a batch in one text: an array of the answers, or one that refuses it. */
-function saidAtOnce(answers: readonly Answered[]): { text: Wire; last: NonNullable<Frame['last']> } | undefined {
+function saidAtOnce(answers: readonly Answered[]): LastFrame | undefined {
   const [{ text, last }] = answers as [Answered]
   if (!last?.headers) return undefined
   const { array, headers } = last
@@ -259,13 +248,6 @@ export function ofNoCall(error: unknown): Fault {
   const { data, message, said } = fault
   const { httpStatus } = data
   return new Fault(fault.fault, message, { cause: fault, data, said, status: Number(httpStatus ?? 502) })
-}
-
-/** Aborts when the client disconnects before the reply is complete. */
-function leaving(reply: FastifyReply): HangUp {
-  const left = new HangUp()
-  whenOver(reply, () => reply.raw.writableFinished || left.abort())
-  return left
 }
 
 function tooManyStreams(): Fault {

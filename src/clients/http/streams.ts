@@ -123,7 +123,7 @@ export class EventStream implements PassedStream {
   }
 
   keepAlive(): void {
-    if (!this.ended) this.#connection?.keepAlive()
+    this.#connection?.keepAlive()
   }
 
   /** Makes the answer to a POST an event stream, unless it is one already. */

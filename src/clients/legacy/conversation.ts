@@ -196,9 +196,9 @@ export class Conversation {
       // Nothing to do: a direct session is opened again if the server loses it.
       ended: () => {},
     }
-    const { text, session, fault } = await openSession(request, { ...this.#options, outlet, headers })
+    const { text, last, session } = await openSession(request, { ...this.#options, outlet, headers })
     this.#session = session
-    this.#failed = fault
+    this.#failed = last.fault
     if (this.#closed) return session?.close()
     await write(text)
     opened = true

@@ -163,7 +163,7 @@ export class TranslatedSession implements ClientSession {
       const origin = legacyError(call, discovered.error, opening.revision)
       const text = errorMessage(request.id, origin)
       record.ended(discovered, text, origin)
-      return { text }
+      return { text, last: { status: 200 } }
     }
     if (discovered.kind !== 'result')
       throw new Fault('upstreamProtocol', 'The server answered server/discover without a result')
@@ -177,7 +177,7 @@ export class TranslatedSession implements ClientSession {
     const session = new TranslatedSession(opening, to, parseObject(kept), reservation, options)
     const text = result(request.id, answer)
     record.ended(discovered, text, 'rebuilt')
-    return { text, session }
+    return { text, last: { status: 200 }, session }
   }
 
   /** Continues a session that another replica had, or that was a direct one. Throws a Fault if there is no memory for it. */

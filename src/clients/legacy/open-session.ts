@@ -15,7 +15,7 @@ import type { Opened, OpenOptions } from './session.js'
 
 /**
  * Answers `initialize` and opens the session. `known` is the result of `legacyRoute`, if the caller has called it already.
- * Never rejects; returns a failure as `fault`.
+ * Never rejects: a failure is the answer.
  */
 export async function openSession(
   request: Request,
@@ -47,17 +47,18 @@ export async function openSession(
     record.note({ serverEra: 'legacy', serverTransport, ...(revision && { clientRevision: revision }) })
     record.recorder?.sent(text, origin)
     record.answered(revision ? 'ok' : 'error', undefined)
-    if (revision === undefined) return { text, http }
+    const last = { status: 200, ...http }
+    if (revision === undefined) return { text, last }
     return {
       text,
-      http,
+      last,
       session: new DirectClientSession(direct, revision, { ...options, session, serverTransport, opening }),
     }
   } catch (error) {
     const fault = Fault.from(error)
     const text = errorMessage(request.id, fault.toRpcError())
     record.failed({ fault }, text)
-    return { text, fault }
+    return { text, last: { status: 200, fault } }
   }
 }
 

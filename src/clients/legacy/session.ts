@@ -7,20 +7,12 @@ import type { Wire } from '../../base/rpc/source.js'
 import type { Json } from '../../base/rpc/splice.js'
 import type { Signal } from '../../base/time/hang-up.js'
 import type { RecordedHeaders } from '../../mcp/ports/recorder.js'
-import type {
-  CallersHeaders,
-  Grant,
-  Handler,
-  ReceivedHead,
-  ReceivedOneWay,
-  Sender,
-  SentBatch,
-} from '../../mcp/protocol/call.js'
+import type { CallersHeaders, Grant, Handler, ReceivedOneWay, Sender, SentBatch } from '../../mcp/protocol/call.js'
 import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import type { LogLevel } from '../../mcp/protocol/methods.js'
 import type { ReceivedTrace } from '../../mcp/protocol/trace.js'
 import type { AboutMessage, DirectSession, LeftDirectSession, Upstream } from '../../mcp/protocol/upstream.js'
-import type { Send } from '../frames.js'
+import type { LastFrame, Send } from '../frames.js'
 import type { Logger } from '../logger.js'
 import type { SortedBatch } from './batch.js'
 
@@ -162,12 +154,7 @@ export interface SessionSettings {
   begin(abort: (reason: Fault) => void): () => void
 }
 
-/** The answer to `initialize`, and the session unless `initialize` failed. */
-export interface Opened {
-  text: Wire
-  /** The head that a server over HTTP has sent with the answer. */
-  http?: ReceivedHead | undefined
+/** The answer to `initialize`, and the session unless it failed: with a fault of the bridge, or an error of the server. */
+export interface Opened extends LastFrame {
   session?: ClientSession
-  /** Why the bridge could not open a session; undefined if the server itself refused. */
-  fault?: Fault
 }

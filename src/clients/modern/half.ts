@@ -38,7 +38,7 @@ import { checkFilter } from '../../mcp/protocol/subscriptions.js'
 import type { ReceivedTrace } from '../../mcp/protocol/trace.js'
 import type { Upstream } from '../../mcp/protocol/upstream.js'
 import { CallLogEntry } from '../call-log.js'
-import { type Frame, onlyIncreasing, type Send } from '../frames.js'
+import { type AnswerEnd, onlyIncreasing, type Send } from '../frames.js'
 import type { Logger } from '../logger.js'
 import { type FailedCall, failureError } from '../outcome.js'
 import { endWith } from '../token-end.js'
@@ -189,7 +189,7 @@ export class ModernDownstream {
     }
     const { text, origin } = encoded
     const answered = reply?.kind === 'error' ? (reply.status ?? 200) : 200
-    const last: NonNullable<Frame['last']> = failure
+    const last: AnswerEnd = failure
       ? { status: failure.fault.status, ...failure }
       : { status: answered, headers: reply?.received?.http?.headers }
     let held: Promise<void> | undefined
