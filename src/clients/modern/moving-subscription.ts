@@ -17,15 +17,17 @@ export interface PipeChanges {
 }
 
 export async function movingSubscription(call: Call, { follow, handle }: PipeChanges): Promise<Final> {
-  let changed: (what: 'moved' | 'over') => void = () => {}
+  let changed: (what: 'moved' | 'over') => void
+  const nextChange = () =>
+    new Promise<'moved' | 'over'>((resolve) => {
+      changed = resolve
+    })
+  let change = nextChange()
   const unfollow = follow((what) => changed(what))
   let hasMoved = false
   const client = new OneAcknowledgement(call.notify)
   try {
     for (;;) {
-      const change = new Promise<'moved' | 'over'>((resolve) => {
-        changed = resolve
-      })
       // Not the call's own signal: the client has not gone.
       const left = new HangUp(call.signal)
       const listening = handle({ ...call, notify: client.notify, signal: left })
@@ -37,6 +39,8 @@ export async function movingSubscription(call: Call, { follow, handle }: PipeCha
       listening.catch(() => {})
       if (first === 'over') return ENDED
       hasMoved = true
+      // Telling the client may take a while, in which the next change may come.
+      change = nextChange()
       await client.missed()
     }
   } finally {
