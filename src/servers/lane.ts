@@ -54,8 +54,6 @@ export interface Lane {
   mostBlocking: number
   /** The bytes of its last answer, if that was large; else 0. */
   large: number
-  /** Large answers that are passed on and have not been read to their end. */
-  unread: number
   /** When a call was sent or answered last, and the client of the last one that was sent. */
   activeAt: number
   client: Client | undefined
@@ -77,7 +75,7 @@ const MAX_LANE_NAME = 200
 
 /** A lane of which nothing is known. */
 export function newLane(key: string, principal: string, mostBlocking: number): Lane {
-  const start = { open: 0, blocking: 0, mostOpen: UNPROVEN, large: 0, unread: 0, activeAt: 0, client: undefined }
+  const start = { open: 0, blocking: 0, mostOpen: UNPROVEN, large: 0, activeAt: 0, client: undefined }
   return { ...start, key: detach(key), principal: detach(principal), waiting: [], mostBlocking }
 }
 
@@ -102,8 +100,8 @@ export function grow(lane: Lane): void {
   lane.mostBlocking = Math.min(2 * lane.mostBlocking, lane.mostOpen)
 }
 
-export function isLarge(bytes: number | undefined): boolean {
-  return bytes !== undefined && bytes > LARGE
+function isLarge(bytes: number): boolean {
+  return bytes > LARGE
 }
 
 /** How many large answers of this length a server may have to send. */

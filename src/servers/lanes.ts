@@ -17,7 +17,6 @@ import {
   type Go,
   grow,
   hasRoom,
-  isLarge,
   keyOf,
   type Lane,
   type LaneCall,
@@ -68,38 +67,6 @@ export class Lanes {
   /** `memory` is where answers are kept until their clients have read them. */
   constructor(memory: Memory) {
     this.#memory = memory
-  }
-
-  /**
-   * Takes a place for a call, and calls `go` as soon as it can be sent, which may be at once. The returned function has to be
-   * called with the length of the answer, as soon as that begins, and with undefined when the call is over.
-   */
-  take(call: Omit<LaneCall, 'turn'>, go: Go, ask: AskServer): (bytes: number | undefined) => void {
-    let isHere = true
-    let unread: Lane | undefined
-    const taker: LaneCall = { ...call, turn: undefined }
-    if (this.calls++ === 0) {
-      this.lone = taker
-      this.isAlone(taker)
-      go()
-    } else if (this.enter(taker, go, ask)) go()
-    return (bytes) => {
-      const { turn } = taker
-      if (isHere) {
-        isHere = false
-        this.calls--
-        if (turn && isLarge(bytes)) {
-          unread = turn.lane
-          unread.unread++
-        }
-        if (turn) this.leave(turn, bytes)
-        else this.lone = undefined
-      } else if (bytes === undefined && unread) {
-        unread.unread--
-        unread = undefined
-        this.#sendNext()
-      }
-    }
   }
 
   /**
@@ -193,10 +160,10 @@ export class Lanes {
 
   /** Whether a call that waits may be sent now. */
   #maySend({ lane, client }: Turn): boolean {
-    const { large, principal, unread } = lane
+    const { large, principal } = lane
     if (!hasRoom(lane) || !this.#hasRoomFor(large)) return false
     // Another client may want a small answer, or read faster.
-    return large === 0 || client !== lane.client || (unread === 0 && this.#memory.hasRoom(principal, large))
+    return large === 0 || client !== lane.client || this.#memory.hasRoom(principal, large)
   }
 
   /** Whether an answer of this length has room beside other large ones that hold up the server. */
