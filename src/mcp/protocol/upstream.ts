@@ -160,7 +160,7 @@ export interface ServerSession {
   session?: string | undefined
   /** The path and query of the session, if the server has redirected it. */
   path?: string | undefined
-  /** `SessionCookies.text` */
+  /** `Cookies.text` */
   cookies?: string | undefined
   /** Which address of the server has it, if there are several. */
   address?: string | undefined
@@ -244,25 +244,4 @@ export interface OverHttp {
   speaks(): Era | undefined
   /** The Fault for a failed connection. */
   failed(error: Error): Fault
-}
-
-/** The cookies of one session with a server. */
-export interface SessionCookies {
-  /** Resolves when all cookies have been stored; undefined if they are stored already. */
-  readonly settled: Promise<void> | undefined
-  /** The number of answers that have set cookies. */
-  readonly taken: number
-  /** Whether there are any cookies. */
-  readonly any: boolean
-  /** All cookies, for `adopt` in another replica; undefined if there are none. Read it after `settled`. */
-  readonly text: string | undefined
-  /**
-   * Replaces the cookies by those of another replica, unless these belong to another origin, or an answer sets cookies in
-   * the meantime.
-   */
-  adopt(text: string): Promise<void>
-  /** Stores the cookies that an answer from this path sets. */
-  keepFrom(path: string, headers: Readonly<Record<string, string | string[] | undefined>>): void
-  /** These headers with the cookies for a request to this path. */
-  addTo<T extends Readonly<Record<string, string | string[] | undefined>>>(path: string, headers: T): T
 }

@@ -11,18 +11,9 @@ export class Cookies {
   #jar: Jar | undefined
   /** Resolves when the cookies that have arrived are stored, in order; undefined if they are. The jar may have to be loaded. */
   settled: Promise<void> | undefined
-  /** The number of answers that have set cookies. */
-  taken = 0
-  /** The text that was adopted last, unless an answer has set a cookie since then. */
-  #adopted: string | undefined
 
   constructor(url: URL) {
     this.#url = url
-  }
-
-  /** Whether there are any cookies. */
-  get any(): boolean {
-    return this.#jar !== undefined
   }
 
   /** All cookies, for `adopt` in another replica; undefined if there are none. Read it after `settled`. */
@@ -30,26 +21,17 @@ export class Cookies {
     return this.#jar && JSON.stringify({ origin: this.#url.origin, jar: this.#jar.text })
   }
 
-  /**
-   * Replaces the cookies by those of another replica, unless these belong to another origin, or an answer sets cookies in
-   * the meantime.
-   */
+  /** Takes the cookies of another replica, before any answer has set some, unless they belong to another origin. */
   async adopt(text: string): Promise<void> {
-    if (text === this.#adopted) return
     const { origin, jar } = JSON.parse(text) as { origin: string; jar: string }
-    const taken = this.taken
     const { Jar } = await import('./cookie-jar.js')
-    if (origin !== this.#url.origin || this.taken !== taken) return
-    this.#jar = Jar.from(jar)
-    this.#adopted = text
+    if (origin === this.#url.origin) this.#jar = Jar.from(jar)
   }
 
   /** Stores the cookies that an answer from this path sets. */
   keepFrom(path: string, headers: WithHeaders): void {
     const { 'set-cookie': set } = headers
     if (set === undefined) return
-    this.taken++
-    this.#adopted = undefined
     const url = this.#at(path)
     const keep = (jar: Jar) => {
       for (const text of [set].flat()) jar.keep(url, text)

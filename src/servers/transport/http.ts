@@ -14,7 +14,7 @@ import { Deadline, within } from '../../base/time/time.js'
 import type { Account } from '../../mcp/protocol/account.js'
 import type { ServerSession } from '../../mcp/protocol/upstream.js'
 import type { Lanes } from '../lanes.js'
-import { OneWaySender } from '../one-way.js'
+import { OneWayMemory } from '../one-way.js'
 import { AcceptedCalls } from './accepted-calls.js'
 import {
   type BodyKind,
@@ -91,7 +91,7 @@ class HttpChannel implements Channel {
   /** Open requests, by exchange. Those without an exchange have negative numbers. */
   readonly #readings = new Map<number, Reading>()
   readonly #closing = new AbortController()
-  readonly #oneWay: OneWaySender
+  readonly #oneWay: OneWayMemory
   #withoutExchange = 0
   /** Calls that wait for their answer. */
   #calls = 0
@@ -119,7 +119,7 @@ class HttpChannel implements Channel {
     this.#origin = origin
     this.memory = origin.memory
     this.lanes = origin.lanes
-    this.#oneWay = new OneWaySender(origin.memory)
+    this.#oneWay = new OneWayMemory(origin.memory)
     this.stateless = stateless
     if (!stateless) this.#cookies = new Cookies(origin.url)
   }
@@ -158,24 +158,21 @@ class HttpChannel implements Channel {
     this.#receiver = receiver
   }
 
-  sendMessage(message: OutgoingMessage): Promise<void> {
-    return message.exchange === undefined ? this.#oneWay.send(message, () => this.#post(message)) : this.#post(message)
-  }
-
-  async #post(message: OutgoingMessage): Promise<void> {
+  async sendMessage(message: OutgoingMessage): Promise<void> {
     const { text, bytes, exchange, principal, headers = NONE, forwarded, account, heard, passesEvents } = message
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
     const version = forwarded?.[VERSION]
     this.#own = version === undefined ? headers : { ...headers, [VERSION]: version }
     this.#account = account
     const mayOpen = this.#sessionId === undefined && !this.stateless
-    const reading = new Reading(this.#receiver, exchange, this.#cookies, mayOpen ? this.#adoptSession : undefined)
+    const reading = new Reading(this.#receiver, exchange, mayOpen ? this.#adoptSession : undefined)
     reading.principal = principal ?? NOBODY
     reading.startsAnyway = exchange === undefined && account === undefined
     if (heard) reading.hears(heard)
     reading.keepsRaw = passesEvents === true
     const posted = this.#headersToPost(headers, forwarded)
     const request = { method: 'POST', headers: posted, body: bytes ?? text, principal } as const
+    const sent = exchange === undefined ? this.#oneWay.hold(message) : undefined
     if (exchange !== undefined) this.#calls++
     try {
       const answer = await this.#askFollowing(request, reading, account)
@@ -191,6 +188,7 @@ class HttpChannel implements Channel {
         return await this.#accepted.wait(exchange, this.#receiver)
       throw noMessage(answer)
     } finally {
+      sent?.()
       // Until then, the server may have asked the client on the stream.
       if (exchange !== undefined && --this.#calls === 0 && this.#isLeft) this.#listening?.abort()
     }
@@ -206,7 +204,7 @@ class HttpChannel implements Channel {
    * management). A server that supports only 2026-07-28 answers every GET with 405.
    */
   async wantsSession(headers: OriginHeaders, account?: Account): Promise<boolean> {
-    const reading = new Reading(undefined, undefined, this.#cookies, () => reading.abort())
+    const reading = new Reading(undefined, undefined, () => reading.abort())
     const late = new Deadline(WANTS_WITHIN, () => reading.abort())
     try {
       const { status } = await this.#get(headers, reading, account)
@@ -255,7 +253,7 @@ class HttpChannel implements Channel {
   async #pass(stream: PassedStream, opening: OpeningStream): Promise<void> {
     const { headers = NONE, forwarded, account, principal = NOBODY, lastEventId, signal } = opening
     const began = new Promise<void>((resolve, reject) => {
-      const reading = new Reading(this.#receiver, undefined, this.#cookies, (_headers, kind) => {
+      const reading = new Reading(this.#receiver, undefined, (_headers, kind) => {
         if (kind === 'events') resolve()
         else {
           reject(new ChannelError('The server has no stream', { protocol: true }))
@@ -337,7 +335,7 @@ class HttpChannel implements Channel {
     let heard = false
     let hasNone = false
     let openedAt = 0
-    const reading = new Reading(this.#receiver, undefined, this.#cookies, (_headers, kind) => {
+    const reading = new Reading(this.#receiver, undefined, (_headers, kind) => {
       hasNone = kind !== 'events'
       // The body of another kind is not read, because it may have no end.
       if (hasNone) return reading.abort()
@@ -481,7 +479,6 @@ class Reading extends HangUp implements Reader {
   /** The head of the response that is being read. */
   #head: HttpHead | undefined
   readonly #receiver: Receiver | undefined
-  readonly #cookies: Cookies | undefined
   readonly #onSuccess: ((headers: ResponseHeaders, kind: BodyKind) => void) | undefined
   #over: NodeJS.Timeout | undefined
   #heard: Heard | undefined
@@ -492,13 +489,11 @@ class Reading extends HangUp implements Reader {
   constructor(
     receiver: Receiver | undefined,
     exchange: number | undefined,
-    cookies: Cookies | undefined,
     onSuccess: ((headers: ResponseHeaders, kind: BodyKind) => void) | undefined,
   ) {
     super()
     this.#receiver = receiver
     this.exchange = exchange
-    this.#cookies = cookies
     this.#onSuccess = onSuccess
   }
 
@@ -545,7 +540,6 @@ class Reading extends HangUp implements Reader {
   }
 
   onHead(status: number, headers: ResponseHeaders): BodyKind {
-    this.#cookies?.keepFrom(this.path, headers)
     if (status >= 300) return 'whole'
     const kind = bodyKindOf(headers) ?? (mediaType(headers).startsWith('text/') ? 'beginning' : 'nothing')
     if (kind === 'events') this.#head = { status, headers }

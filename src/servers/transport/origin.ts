@@ -9,7 +9,6 @@ import { headerOf } from '../../base/texts/headers.js'
 import { HangUp, type Signal } from '../../base/time/hang-up.js'
 import { atTurnEnd } from '../../base/time/turn.js'
 import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../mcp/protocol/account.js'
-import type { SessionCookies } from '../../mcp/protocol/upstream.js'
 import { Lanes } from '../lanes.js'
 import {
   type BodyKind,
@@ -23,6 +22,7 @@ import {
 } from './answers.js'
 import { whatOf } from './causes.js'
 import { ChannelError, type MessageLengths, noMemoryForAnswer } from './channel.js'
+import type { Cookies } from './cookies.js'
 import { decoding } from './decoding.js'
 import { readToTheEnd } from './paused.js'
 import { Redirects } from './redirects.js'
@@ -42,7 +42,6 @@ export interface OriginOptions {
   headers?: OriginHeaders
   /** Maximum concurrent connections. Further calls wait for one. By default there is one for each call and stream. */
   connections?: number | null
-  connectTimeout?: number
   /** Opens the connections, and may refuse some. By default, every address is allowed. */
   connect?: Connect | undefined
   /** A proxy that gets the requests. By default, the server itself gets them. */
@@ -66,8 +65,8 @@ export interface HttpRequest {
   /** All headers, including those of the origin. */
   headers: OriginHeaders
   body?: string | Uint8Array | undefined
-  /** The cookies of its session, which are added. */
-  cookies?: Pick<SessionCookies, 'settled' | 'addTo'> | undefined
+  /** The cookies of its session: those that the answer sets are kept. */
+  cookies?: Cookies | undefined
   /** Whether to follow redirects: `once` for this request only, otherwise for later ones of its principal, too. */
   follows?: boolean | 'once'
   /** The principal that waits for the answer. Memory for it is reserved in its name. */
@@ -92,10 +91,11 @@ export interface Reader {
 
 const DEFAULTS = {
   connections: null,
-  connectTimeout: 5_000,
   bodyLimit: 16 * 1024 * 1024,
   streamLimit: 64 * 1024 * 1024,
 }
+/** Milliseconds for a connection, unless a connector has its own. */
+const CONNECT_TIMEOUT = 5_000
 /**
  * Milliseconds of silence on a connection before TCP keep-alive probes it, so that a stream that died without a FIN ends
  * within a minute.
@@ -127,7 +127,6 @@ export class Origin {
       url,
       headers = {},
       connections,
-      connectTimeout,
       connect,
       via,
       bodyLimit,
@@ -147,7 +146,7 @@ export class Origin {
     this.headers = { 'accept-encoding': 'identity', ...headers }
     this.bodyLimit = bodyLimit
     this.streamLimit = streamLimit
-    this.dispatcher = openPool(url, { connections, connect, via, connectTimeout }).then((pool) => {
+    this.dispatcher = openPool(url, { connections, connect, via }).then((pool) => {
       this.#pool = pool
       return pool
     })
@@ -209,15 +208,11 @@ export class Origin {
     }
   }
 
-  #askOnce(
-    { method, body, principal = NOBODY }: HttpRequest,
-    path: string,
-    headers: OriginHeaders,
-    reader: Reader,
-  ): Promise<OriginAnswer> {
+  #askOnce(request: HttpRequest, path: string, headers: OriginHeaders, reader: Reader): Promise<OriginAnswer> {
     return new Promise((resolve, reject) => {
-      const options = { method, path, headers, body: body ?? null }
-      const answering = new Answering(reader, this, principal, { resolve, reject })
+      const { method, body = null } = request
+      const options = { method, path, headers, body }
+      const answering = new Answering(reader, this, { ...request, path }, { resolve, reject })
       if (this.#pool) this.#pool.dispatch(options as Dispatcher.DispatchOptions, answering)
       else this.dispatcher.then((pool) => pool.dispatch(options as Dispatcher.DispatchOptions, answering)).catch(reject)
     })
@@ -234,12 +229,10 @@ async function openPool(
     connections,
     connect,
     via,
-    connectTimeout: timeout,
   }: {
     connections: number | null
     connect: Connect | undefined
     via: ForwardProxy | undefined
-    connectTimeout: number
   },
 ): Promise<Dispatcher> {
   // In the bundle, a CommonJS package that is imported on demand has only a default export.
@@ -247,7 +240,7 @@ async function openPool(
   const pool = new Pool(via?.origin ?? url.origin, {
     connections,
     pipelining: 1,
-    connect: withListeners(connect ? withUndelivered(connect) : buildConnector({ timeout })),
+    connect: withListeners(connect ? withUndelivered(connect) : buildConnector({ timeout: CONNECT_TIMEOUT })),
     // Calls have their own timeouts.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -274,7 +267,7 @@ interface Settle {
 class Answering implements Dispatcher.DispatchHandler {
   readonly #reader: Reader
   readonly #origin: Origin
-  readonly #principal: string
+  readonly #request: HttpRequest & { path: string }
   readonly #settle: Settle
   /** The reservation for received and undelivered bytes. Small amounts are free. */
   #reservation: Reservation | undefined
@@ -288,10 +281,10 @@ class Answering implements Dispatcher.DispatchHandler {
   #events: SseDecoder | undefined
   #slices: Slices<SseEvent> | undefined
 
-  constructor(reader: Reader, origin: Origin, principal: string, settle: Settle) {
+  constructor(reader: Reader, origin: Origin, request: HttpRequest & { path: string }, settle: Settle) {
     this.#reader = reader
     this.#origin = origin
-    this.#principal = principal
+    this.#request = request
     this.#settle = settle
   }
 
@@ -307,6 +300,8 @@ class Answering implements Dispatcher.DispatchHandler {
     if (status < 200) return
     this.#status = status
     this.#headers = headers
+    const { cookies, path } = this.#request
+    if (headers['set-cookie'] !== undefined) cookies?.keepFrom(path, headers)
     try {
       this.#kind = this.#reader.onHead(status, this.#headers)
       const isCoded = this.#kind !== 'nothing' && headers['content-encoding'] !== undefined
@@ -405,7 +400,7 @@ class Answering implements Dispatcher.DispatchHandler {
   #hasRoom(bytes: number): boolean {
     if (bytes <= SMALL && !this.#reservation) return true
     this.#reader.onPart?.(bytes)
-    this.#reservation ??= this.#origin.memory.reserve(this.#principal, SMALL)
+    this.#reservation ??= this.#origin.memory.reserve(this.#request.principal ?? NOBODY, SMALL)
     return this.#reservation.resize(bytes) === undefined
   }
 }

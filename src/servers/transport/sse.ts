@@ -13,7 +13,7 @@ import { Deadline } from '../../base/time/time.js'
 import type { Account } from '../../mcp/protocol/account.js'
 import type { CallersHeaders } from '../../mcp/protocol/call.js'
 import type { Lanes } from '../lanes.js'
-import { OneWaySender } from '../one-way.js'
+import { OneWayMemory } from '../one-way.js'
 import { type BodyKind, lengthError, type OriginAnswer, type ResponseHeaders, refused } from './answers.js'
 import {
   type Channel,
@@ -62,7 +62,7 @@ class SseChannel implements Channel {
   readonly memory: Memory
   readonly lanes: Lanes | undefined
   readonly #origin: Origin
-  readonly #oneWay: OneWaySender
+  readonly #oneWay: OneWayMemory
   readonly #cookies: Cookies
   #endpoint = ''
   #receiver: Receiver | undefined
@@ -75,7 +75,7 @@ class SseChannel implements Channel {
     this.memory = origin.memory
     this.lanes = origin.lanes
     this.#cookies = new Cookies(origin.url)
-    this.#oneWay = new OneWaySender(origin.memory)
+    this.#oneWay = new OneWayMemory(origin.memory)
   }
 
   /** Opens the stream and waits for its first event. */
@@ -115,11 +115,8 @@ class SseChannel implements Channel {
     if (this.#end) receiver.ended(this.#end)
   }
 
-  sendMessage(message: OutgoingMessage): Promise<void> {
-    return message.exchange === undefined ? this.#oneWay.send(message, () => this.#post(message)) : this.#post(message)
-  }
-
-  async #post({ text, exchange, principal, headers, account }: OutgoingMessage): Promise<void> {
+  async sendMessage(message: OutgoingMessage): Promise<void> {
+    const { text, exchange, principal, headers, account } = message
     if (this.#end) throw new ChannelError(this.#end.message, { delivered: 'no' })
     const request = {
       method: 'POST' as const,
@@ -133,19 +130,15 @@ class SseChannel implements Channel {
       onHead: (status: number, head: ResponseHeaders) => kindOf(status, head, exchange !== undefined),
       onEvent: ({ data }: SseEvent) => this.#answeredByPost(data, exchange),
     }
-    const answer = await this.#follow(request, reader, account)
+    const sent = exchange === undefined ? this.#oneWay.hold(message) : undefined
+    const answer = await this.#follow(request, reader, account).finally(sent)
     if (reader.path !== request.path) this.#endpoint = reader.path
     if (answer.status >= 300) throw refused(answer)
     this.#answeredByPost(answer.body, exchange)
   }
 
   /** Sends a request with the cookies of the session, and follows redirects, to `reader.path` at last. */
-  #follow(request: HttpRequest, reader: Reader & { path: string }, account?: Account): Promise<OriginAnswer> {
-    const { onHead } = reader
-    reader.onHead = (status, headers) => {
-      this.#cookies.keepFrom(reader.path, headers)
-      return onHead(status, headers)
-    }
+  #follow(request: HttpRequest, reader: Reader, account?: Account): Promise<OriginAnswer> {
     const asked: HttpRequest = { ...request, cookies: this.#cookies, follows: 'once' }
     return this.#origin.askOrigin(asked, reader, account, this.#closing.signal)
   }
