@@ -194,20 +194,28 @@ export class Peer implements Receiver, ExchangePeer {
     return this.channel.memory.reserve(principal, SMALL)
   }
 
-  notify(
-    method: string,
-    params: Sent | Uint8Array,
-    { headers = this.headers, forwarded, account = this.account, call, origin, heard, within }: NoticeOptions = {},
-  ): Promise<void> {
-    const bytes = params instanceof Uint8Array ? params : undefined
-    const text = params instanceof Uint8Array ? '' : notification(method, params)
+  notify(method: string, params: Sent | Uint8Array, options: NoticeOptions = {}): Promise<void> {
+    const message = params instanceof Uint8Array ? params : notification(method, params)
+    const { call, origin } = options
     this.#withoutId.notifiedAt = this.#received
-    if (this.#recorder) {
-      const sentWith = { origin: originOf(params) ?? origin, headers: { ...forwarded, ...headers } }
-      this.#recorder.sent({ form: 'notification', method }, bytes ? textOfWire([bytes]) : text, call, sentWith)
-    }
+    this.#recorder?.sent({ form: 'notification', method }, textIn(message), call, {
+      origin: originOf(params) ?? origin,
+      headers: this.#headersOf(options),
+    })
+    return this.#sendOneWay(message, options)
+  }
+
+  /** Sends a message that gets no answer. `heard` takes what the server says to it all the same. */
+  #sendOneWay(message: string | Uint8Array, options: NoticeOptions): Promise<void> {
+    const { headers = this.headers, forwarded, account = this.account, call, heard, within } = options
+    const text = typeof message === 'string' ? message : ''
+    const bytes = typeof message === 'string' ? undefined : message
     const hearing = heard && this.#hearing(heard, call)
     return (within ?? this.channel).sendMessage({ text, bytes, headers, forwarded, account, heard: hearing })
+  }
+
+  #headersOf({ headers = this.headers, forwarded }: NoticeOptions): Readonly<Record<string, string>> {
+    return { ...forwarded, ...headers }
   }
 
   /** Gives the messages in the answer to a notification to its client, and nothing else. */
@@ -225,8 +233,11 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   respond(id: Id, answer: Json | RpcError, origin?: MessageOrigin): void {
-    if (typeof answer === 'string') this.answer('result', id, resultMessage(id, answer), origin)
-    else this.answer('error', id, errorMessage(id, answer), origin)
+    const [form, text] =
+      typeof answer === 'string'
+        ? (['result', resultMessage(id, answer)] as const)
+        : (['error', errorMessage(id, answer)] as const)
+    this.answer(form, id, text, { origin }).catch(() => {})
   }
 
   /** Answers a request that no client may answer: `ping` with a result, all others with an error. */
@@ -237,28 +248,21 @@ export class Peer implements Receiver, ExchangePeer {
     )
   }
 
-  /** Sends an encoded answer to a request of the server. */
-  answer(form: 'result' | 'error', id: Id, text: string, origin?: MessageOrigin): void {
-    this.settled()
-    const { headers, account } = this
-    this.#recorder?.answered(form, id, text, { origin, headers })
-    this.channel.sendMessage({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
-  }
-
-  /** Sends a client's own answer to a request of the server. Rejects as `notify`; `heard` takes what the server says to it. */
-  passAnswer(
+  /** Sends an answer to a request of the server: an encoded one, or as its client has sent it. Rejects as `notify`. */
+  answer(
     form: 'result' | 'error',
     id: Id | undefined,
-    bytes: Uint8Array,
-    { origin, heard, headers = this.headers, forwarded, within }: NoticeOptions,
+    message: string | Uint8Array,
+    options: NoticeOptions,
   ): Promise<void> {
-    const { account } = this
+    const { origin } = options
     if (id !== undefined) {
       this.settled()
-      this.#recorder?.answered(form, id, textOfWire([bytes]), { origin, headers: { ...forwarded, ...headers } })
+      this.#recorder?.answered(form, id, textIn(message), { origin, headers: this.#headersOf(options) })
     }
-    const hearing = heard && this.#hearing(heard, undefined)
-    return (within ?? this.channel).sendMessage({ text: '', bytes, headers, forwarded, account, heard: hearing })
+    const sent = this.#sendOneWay(message, options)
+    if (!options.heard) sent.catch(() => this.#drop('a question that cannot be answered'))
+    return sent
   }
 
   /** Notes that a request of the server is no longer open. */
@@ -745,6 +749,11 @@ function answered(exchange: Exchange, id: Id | undefined): Exchange | undefined 
 /** The number of an id, as JavaScript reads it; NaN if it has none. */
 function plainNumber(id: Id): number {
   return id === '""' ? Number.NaN : Number(id.startsWith('"') ? id.slice(1, -1) : id)
+}
+
+/** An encoded message as text, for the inspector. */
+function textIn(message: string | Uint8Array): string {
+  return typeof message === 'string' ? message : textOfWire([message])
 }
 
 /** The origin of params, if it is known. */

@@ -481,12 +481,12 @@ export class DirectServerSession implements DirectSession, Owner {
   respond(response: Response, received?: ReceivedOneWay): Promise<void> | undefined {
     const { id, outcome } = response
     if (id !== undefined) this.#traces.settled(idKey(id))
+    const { kind, source: origin } = outcome
     if (received?.bytes && this.#peer.ofClient) {
-      const { kind, source: origin } = outcome
-      const sent = this.#peer.passAnswer(kind, id, received.bytes, { origin, ...passedWith(received) })
+      const sent = this.#peer.answer(kind, id, received.bytes, { origin, ...passedWith(received) })
       return this.#heard(sent, kind, received)
     }
-    if (id !== undefined) this.#peer.answer(outcome.kind, id, join(responseMessage(id, response)), outcome.source)
+    if (id !== undefined) this.#peer.answer(kind, id, join(responseMessage(id, response)), { origin }).catch(() => {})
     return undefined
   }
 
