@@ -5,6 +5,7 @@ import { execPath } from 'node:process'
 import t, { type Test } from 'tap'
 import { createBridge, startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp, type Plan } from '../support/legacy-http.js'
 import { type LegacyStdio, legacyStdio } from '../support/legacy-stdio.js'
 import { listenUntilEnd } from '../support/listen-until-end.js'
@@ -59,6 +60,21 @@ t.test('a program that exits on discover is restarted, and gets initialize first
   const heard = stdio.seen().filter(({ pid, line }) => pid === second && line.startsWith('{'))
   t.match(heard[0]?.line, /"method":"initialize"/)
 })
+
+t.test(
+  'a program that exits at initialize because it was probed is started again, for clients of both eras',
+  async (t) => {
+    const modern = legacyStdio(t, { initialize: 'exit when probed' })
+    const { url } = await startBridge(t, modern.server)
+    t.equal((await call(url, 'tools/list')).status, 200)
+    t.equal(modern.pids().length, 2)
+
+    const legacy = legacyStdio(t, { initialize: 'exit when probed' })
+    const client = await LegacyClient.open((await startBridge(t, legacy.server)).url)
+    t.match((await client.call('echo', { x: 1 })).message, { result: { content: [{ text: '{"x":1}' }] } })
+    t.equal(legacy.pids().length, 2)
+  },
+)
 
 t.test('a program that is silent on discover gets initialize, and the first request succeeds', async (t) => {
   const stdio = legacyStdio(t, { discover: 'silent' })

@@ -195,7 +195,10 @@ function offersCompletions(capabilities: Payload, revision: LegacyRevision): boo
 }
 
 /** Whether the server's capabilities include a method. Methods of extensions need no capability. */
-export function offers({ capabilities, revision }: Handshake, method: string): boolean {
+export function offers(
+  { capabilities, revision }: Pick<Handshake, 'capabilities' | 'revision'>,
+  method: string,
+): boolean {
   const { capability } = methodTraits(method)
   if (capability === undefined) return true
   if (capability === 'completions') return offersCompletions(capabilities, revision)

@@ -78,7 +78,7 @@ export class Detection {
   #failures = 0
   #down: { until: number; fault: Fault } | undefined
   #lastFailure: ServerFailure | undefined
-  #closed = false
+  isClosed = false
 
   constructor(options: DetectionOptions) {
     this.#options = options
@@ -286,13 +286,13 @@ export class Detection {
   /** Takes back an unused channel: keeps it as the spare, or closes it. */
   release(peer: Peer): void {
     if (peer === this.#spare) return
-    if (!this.hasSpare && peer.channel.transport === 'stdio' && !this.#closed) this.#keep(peer)
+    if (!this.hasSpare && peer.channel.transport === 'stdio' && !this.isClosed) this.#keep(peer)
     else peer.channel.close().catch(() => {})
   }
 
   /** Throws a Fault during the backoff after a failure, so that not every call tries again. */
   throwIfDown(): void {
-    if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
+    if (this.isClosed) throw new Fault('draining', 'The bridge is shutting down')
     if (this.#down && this.#down.until > performance.now()) throw this.#down.fault
   }
 
@@ -331,7 +331,7 @@ export class Detection {
   }
 
   async close(hurry: boolean): Promise<void> {
-    this.#closed = true
+    this.isClosed = true
     clearTimeout(this.#spareTimer)
     await this.#spare?.channel.close(hurry)
   }
@@ -370,7 +370,7 @@ export class Detection {
   async #settle(finding: Finding, sender: Sender | undefined, shared: SharedVerdicts | undefined): Promise<Verdict> {
     const { transport } = this.#options
     const { peer } = finding
-    if (transport.kind === 'stdio' && peer?.channel.alive && !this.#closed && !this.hasSpare) this.#keep(peer)
+    if (transport.kind === 'stdio' && peer?.channel.alive && !this.isClosed && !this.hasSpare) this.#keep(peer)
     else await peer?.channel.close()
     const verdict = judge(finding, transport)
     if (finding.era === 'legacy' && peer && finding.unanswered) this.#awaitStart(verdict, peer, finding.unanswered)

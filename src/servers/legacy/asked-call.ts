@@ -307,7 +307,7 @@ async function lossBehind(
   { isServed, task }: Exchange,
   { method }: Call,
 ): Promise<Loss | undefined> {
-  const loss = isServed ? undefined : await session.lossBehind(failure, method)
+  const loss = isServed ? undefined : await session.link.lossBehind(failure, method)
   return loss && task !== undefined ? 'acted' : loss
 }
 

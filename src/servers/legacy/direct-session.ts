@@ -29,8 +29,8 @@ import { isShorter } from '../../mcp/protocol/absent.js'
 import type { ReceivedOneWay, SentBatch } from '../../mcp/protocol/call.js'
 import { cancelledId } from '../../mcp/protocol/cancelled.js'
 import type { MessageOrigin } from '../../mcp/protocol/encoded.js'
-import type { LegacyRevision } from '../../mcp/protocol/eras.js'
-import { negotiated } from '../../mcp/protocol/legacy-server.js'
+import { type LegacyRevision, NEWEST_LEGACY } from '../../mcp/protocol/eras.js'
+import { negotiated, offers } from '../../mcp/protocol/legacy-server.js'
 import { CALL_TOOL, methodTraits } from '../../mcp/protocol/methods.js'
 import { declaredBy } from '../../mcp/protocol/offered.js'
 import { concernsTasks } from '../../mcp/protocol/owned-tasks.js'
@@ -56,13 +56,13 @@ import type { ServerOptions } from '../options.js'
 import type { Owner } from '../owner.js'
 import type { NoticeOptions, Peer } from '../peer.js'
 import type { Revision } from '../revision.js'
-import { SessionCheck } from '../session-check.js'
 import type { Loss } from '../session-loss.js'
 import type { TaskOwners } from '../task-owners.js'
 import { ChannelError } from '../transport/channel.js'
 import { OutgoingBatch } from './batch.js'
 import { ClientTraces } from './client-traces.js'
 import { answeredWith, resultIn, sendOpening } from './handshake.js'
+import { ServerLink } from './link.js'
 import { OrderedDelivery } from './ordered-delivery.js'
 
 export interface DirectSessionOptions {
@@ -125,7 +125,7 @@ export class DirectServerSession implements DirectSession, Owner {
   /** Keeps the order of the server's messages, if all of them arrive on one stream. */
   readonly #delivery: OrderedDelivery<Exchange> | undefined
   #listener: SessionListener | undefined
-  readonly #check: SessionCheck
+  readonly link: ServerLink
   readonly #traces = new ClientTraces()
   /** Another client has begun the session: the server has got `notifications/initialized`. */
   readonly #hasBegun: boolean
@@ -144,18 +144,15 @@ export class DirectServerSession implements DirectSession, Owner {
     this.#peer = peer
     this.#options = options
     this.#hasBegun = hasBegun
-    this.#makesTasks = offersTasks(declaredBy(resultIn(answer) ?? EMPTY))
     this.#reservation = peer.reserve(options.principal)
     this.answer = answer
     this.revision = negotiated(answer)
     if (peer.channel.shared) this.#delivery = new OrderedDelivery<Exchange>(peer.reserve(options.principal))
-    this.#check = new SessionCheck(
-      peer,
-      (method, timeout) => peer.call(method, undefined, timeout),
-      (method) => offersIn(answer, method),
-    )
+    const capabilities = declaredBy(resultIn(answer) ?? EMPTY)
+    const { revision = NEWEST_LEGACY } = this
+    this.#makesTasks = offersTasks(capabilities)
+    this.link = new ServerLink(peer, this.revision, (method) => offers({ capabilities, revision }, method))
     peer.owner = this
-    if (this.revision !== undefined) peer.headers = { ...peer.headers, 'mcp-protocol-version': this.revision }
   }
 
   /** Sends the client's `initialize` to the server. Rejects with a ChannelError; the caller then closes the channel. */
@@ -186,7 +183,7 @@ export class DirectServerSession implements DirectSession, Owner {
     const answer = parseMessage(sourceOf(resultMessage(GONE_ON, result))) as Response
     const direct = new DirectServerSession(peer, options, answer)
     direct.#isInitialized = ready
-    direct.#check.hasWorkedBefore = true
+    direct.link.hasWorkedBefore = true
     if (ready) direct.#beginAfter(Promise.resolve())
     return direct
   }
@@ -411,12 +408,8 @@ export class DirectServerSession implements DirectSession, Owner {
     this.#delivery?.leave(exchange)
   }
 
-  /** A restarted server refuses the stream, and has lost the session too. */
   streamLost(): void {
-    this.#check
-      .isLost()
-      .then((isLost) => isLost && this.#forget())
-      .catch(() => {})
+    this.link.checkLoss(() => this.#forget()).catch(() => {})
   }
 
   ended(error: ChannelError): void {
@@ -565,7 +558,7 @@ export class DirectServerSession implements DirectSession, Owner {
   }
 
   async #isLost(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {
-    const loss = await this.#check.lossBehind(failure, method)
+    const loss = await this.link.lossBehind(failure, method)
     if (loss) this.#forget()
     return loss
   }
@@ -640,12 +633,6 @@ function passedWith(received: ReceivedOneWay): NoticeOptions {
   const { forwarded, batch } = received
   const within = batch instanceof OutgoingBatch ? batch : undefined
   return { heard: received, forwarded, within, ...(forwarded && { headers: credentialOf(received) }) }
-}
-
-/** Whether a server offers a method, by its answer to `initialize`. */
-function offersIn({ outcome: { payload: result } }: Response, method: string): boolean {
-  const { capability } = methodTraits(method)
-  return result !== undefined && (capability === undefined || objectIn(declaredBy(result), capability) !== undefined)
 }
 
 /** Which question of the server a notification withdraws. */

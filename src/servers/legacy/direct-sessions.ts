@@ -12,7 +12,7 @@ import type { Account } from '../../mcp/protocol/account.js'
 import type { Sender } from '../../mcp/protocol/call.js'
 import type { LeftDirectSession } from '../../mcp/protocol/upstream.js'
 import type { Verdict } from '../era/verdict.js'
-import { credentialOf, openingFault } from '../failure.js'
+import { Contradiction, credentialOf } from '../failure.js'
 import type { Access } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import { Peer } from '../peer.js'
@@ -20,6 +20,7 @@ import { ChannelError } from '../transport/channel.js'
 import { answersIn } from './client-traces.js'
 import { DirectServerSession, type DirectSessionOptions, type LeftSession } from './direct-session.js'
 import { keepAlive } from './keep-alive.js'
+import { openLink } from './link.js'
 
 /** How a direct session is opened. */
 export type DirectSessionOpening = Pick<DirectSessionOptions, 'call' | 'write' | 'fromHttp' | 'forwarded'>
@@ -153,29 +154,33 @@ export class DirectSessions {
   ): Promise<DirectServerSession | undefined> {
     const { detection, capacity } = this.#access
     const { era } = verdict
-    const turnedModern = () => era === 'legacy' && verdict.era === 'modern'
     const { account } = occupant
     await capacity.mayStart(sender.principal)
-    const peer = await detection
-      .channel(verdict.transport, { account, credential: sender.credential })
-      .catch((error: unknown) => {
-        if (turnedModern()) return undefined
-        throw detection.failed(error)
-      })
-    if (!peer) return undefined
-    this.#peers.add(peer)
+    let isSent = false
     try {
-      const direct = await this.#open(peer, opening, sender, occupant, options)
+      const direct = await openLink({
+        options: this.#options,
+        detection,
+        verdict,
+        identity: { account, credential: sender.credential },
+        peers: this.#peers,
+        begin: (peer) => {
+          isSent = true
+          return DirectServerSession.open(peer, opening, this.#optionsOf(peer, occupant, options))
+        },
+      })
+      const { peer } = direct.link
       if (direct.revision !== undefined) {
         if (verdict.revision === undefined) detection.amend(verdict, { revision: direct.revision })
-        detection.opened(peer)
-        keepAlive(peer, this.#options.ping)
-        detection.markAvailable(false)
         occupant.direct = direct
         this.#report('opened', occupant, peer)
         return direct
       }
-      if (await this.#isModern(verdict, peer, sender)) {
+      const isModern = await this.#isModern(verdict, peer, sender).catch((error: unknown) => {
+        direct.close()
+        throw error
+      })
+      if (isModern) {
         this.#peers.delete(peer)
         detection.amend(verdict, { alsoLegacy: false })
         detection.release(peer)
@@ -184,15 +189,11 @@ export class DirectSessions {
       direct.close()
       return direct
     } catch (error) {
-      this.#peers.delete(peer)
-      if (turnedModern()) return undefined
-      if (error instanceof ChannelError && error.late)
-        detection.markFailed(peer, openingFault(error, this.#options.name))
-      await peer.channel.close()
+      if (error instanceof Contradiction || (era === 'legacy' && verdict.era === 'modern')) return undefined
       if (isAboutOthers(error)) throw error
-      const refused = error instanceof ChannelError && error.refusal !== undefined
-      if (verdict.era === 'legacy' && !(refused && (await this.#isModern(verdict, peer, sender))))
-        throw detection.failed(error)
+      const isRefused = error instanceof ChannelError && error.refusal !== undefined
+      const isLegacy = verdict.era === 'legacy' && !(isRefused && (await this.#isModernNow(sender)))
+      if (!isSent || isLegacy) throw detection.failed(error)
       detection.amend(verdict, { alsoLegacy: false })
       return undefined
     }
@@ -200,23 +201,15 @@ export class DirectSessions {
 
   /** Whether a server that refused `initialize` is modern. It may have become modern since its detection. */
   async #isModern(verdict: Verdict, peer: Peer, sender: Sender): Promise<boolean> {
-    const { detection } = this.#access
     if (verdict.era === 'modern') return true
-    if (verdict.transport.kind !== 'http') return detection.isModernAfterAll(verdict, peer)
-    detection.forget()
-    return (await detection.known(sender)).era === 'modern'
+    if (verdict.transport.kind === 'http') return this.#isModernNow(sender)
+    return this.#access.detection.isModernAfterAll(verdict, peer)
   }
 
-  #open(
-    peer: Peer,
-    opening: Request,
-    sender: Sender,
-    occupant: DirectSessionOccupant,
-    options: DirectSessionOpening,
-  ): Promise<DirectServerSession> {
-    peer.headers = credentialOf(sender)
-    peer.account = occupant.account
-    return DirectServerSession.open(peer, opening, this.#optionsOf(peer, occupant, options))
+  async #isModernNow(sender: Sender): Promise<boolean> {
+    const { detection } = this.#access
+    detection.forget()
+    return (await detection.known(sender)).era === 'modern'
   }
 
   #optionsOf(peer: Peer, occupant: DirectSessionOccupant, options: DirectSessionOpening): DirectSessionOptions {

@@ -6,6 +6,7 @@ import { edit, type Json, type Payload } from '../../base/rpc/splice.js'
 import { within } from '../../base/time/time.js'
 import type { Account, AccountsByPrincipal } from '../../mcp/protocol/account.js'
 import type { AskedClient, Call, CallersHeaders } from '../../mcp/protocol/call.js'
+import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import { type Handshake, offers } from '../../mcp/protocol/legacy-server.js'
 import { isWantedLevel, type LogLevel, methodTraits } from '../../mcp/protocol/methods.js'
 import { askForLists, declaresNoList } from '../../mcp/protocol/offered.js'
@@ -17,14 +18,14 @@ import { giveLog, LOG, logReader } from '../log-reader.js'
 import type { ServerLog } from '../options.js'
 import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
-import { SessionCheck } from '../session-check.js'
-import { type Loss, SessionLost } from '../session-loss.js'
+import { SessionLost } from '../session-loss.js'
 import { ToolCache } from '../tools.js'
-import { type Channel, ChannelError } from '../transport/channel.js'
+import { ChannelError } from '../transport/channel.js'
 import { ChangeFeed } from './change-feed.js'
 import { answersIn, resetsLevel } from './client-traces.js'
 import { CompletedElicitations } from './completed-elicitations.js'
 import { resultOf, shakeHands } from './handshake.js'
+import { ServerLink } from './link.js'
 import { Pooled } from './pool.js'
 import type { QuestionHistory } from './question-history.js'
 import { ServerRequests } from './server-requests.js'
@@ -110,6 +111,7 @@ export class LegacySession extends Pooled implements Owner {
   readonly serverRequests: ServerRequests
   /** URL elicitations that the server has reported as complete. */
   readonly completedElicitations = new CompletedElicitations(() => this.alive)
+  readonly link: ServerLink
   readonly #peer: Peer
   /** The reservation for the server's capabilities. */
   readonly #reservation: Reservation
@@ -117,7 +119,6 @@ export class LegacySession extends Pooled implements Owner {
   #isOpen = false
   #over = false
   #listening: Promise<void> | undefined
-  readonly #check: SessionCheck
   /** The server no longer knows the session. */
   #isForgotten = false
   #closing = false
@@ -144,11 +145,7 @@ export class LegacySession extends Pooled implements Owner {
       client: identity.client,
     })
     this.handshake = handshake
-    this.#check = new SessionCheck(
-      peer,
-      (method, timeout) => peer.call(method, undefined, timeout),
-      (method) => offers(this.handshake, method),
-    )
+    this.link = new ServerLink(peer, handshake.revision, (method) => offers(this.handshake, method))
     this.#reservation = memory.reserve(identity.who, SMALL)
     this.#reservation.resize(weightOf(handshake.capabilities.source))
     const { transport: serverTransport } = peer.channel
@@ -158,18 +155,9 @@ export class LegacySession extends Pooled implements Owner {
     peer.owner = this
   }
 
-  /**
-   * Opens a session: performs the handshake. Rejects with a ChannelError or a Fault; the caller then closes the
-   * channel.
-   */
+  /** Performs the handshake. Rejects with a ChannelError or a Fault; the caller then closes the channel. */
   static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
-    const { credential, account } = options.identity
-    peer.account = account
-    const own = credential ?? {}
-    peer.headers = own
     const handshake = await shakeHands(peer, options.identity, options.timeout, options.start)
-    // Revisions that do not define this header ignore it, so all servers get it.
-    peer.headers = { ...own, 'mcp-protocol-version': handshake.revision }
     const session = new LegacySession(peer, handshake, options)
     try {
       await peer.notify('notifications/initialized', undefined)
@@ -197,8 +185,8 @@ export class LegacySession extends Pooled implements Owner {
     return this.#peer.reserve(principal)
   }
 
-  get transport(): Channel['transport'] {
-    return this.#peer.channel.transport
+  get revision(): LegacyRevision {
+    return this.handshake.revision
   }
 
   /** Whether calls can still be sent. */
@@ -231,7 +219,7 @@ export class LegacySession extends Pooled implements Owner {
       if (!(error instanceof ChannelError)) throw error
       answer = error
     }
-    const loss = await this.lossBehind(answer, method)
+    const loss = await this.link.lossBehind(answer, method)
     if (answer instanceof ChannelError) throw loss ? new SessionLost(loss, { cause: answer }) : answer
     if (loss) {
       const delivered = loss === 'unacted' ? 'no' : 'maybe'
@@ -239,11 +227,6 @@ export class LegacySession extends Pooled implements Owner {
     }
     this.#peer.hasServed = true
     return answer
-  }
-
-  /** Whether the server has lost the session, judged by its answer to a request. See `SessionCheck`. */
-  lossBehind(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {
-    return this.#check.lossBehind(failure, method)
   }
 
   /** Waits up to a second until `receives` is known. */
@@ -316,11 +299,7 @@ export class LegacySession extends Pooled implements Owner {
     if (!this.#isOpen) return
     this.receives = false
     this.changeFeed.lose()
-    // A restarted server refuses the stream, and has lost the session too.
-    this.#check
-      .isLost()
-      .then((isLost) => isLost && this.forgotten())
-      .catch(() => {})
+    this.link.checkLoss(() => this.forgotten()).catch(() => {})
   }
 
   missed(): void {

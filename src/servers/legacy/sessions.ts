@@ -16,14 +16,14 @@ import { lift } from '../../mcp/protocol/lift.js'
 import { methodTraits } from '../../mcp/protocol/methods.js'
 import { starting } from '../era/starting.js'
 import type { Verdict } from '../era/verdict.js'
-import { Contradiction, openingFault } from '../failure.js'
+import { Contradiction } from '../failure.js'
 import type { Access } from '../half.js'
 import { type Lift, rememberingLists } from '../lists.js'
 import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { AskedClients } from './asked-clients.js'
-import { keepAlive } from './keep-alive.js'
+import { openLink } from './link.js'
 import { SessionPool } from './pool.js'
 import type { PoolKey } from './pool-entry.js'
 import { QuestionHistory } from './question-history.js'
@@ -48,7 +48,6 @@ export class LegacySessions {
   readonly #pool: SessionPool<LegacySession>
   /** Those whose handshake is not over. */
   readonly #shaking = new Set<Peer>()
-  #isClosed = false
   /** Tools, prompts and resources whose calls have made the server send requests. */
   readonly #questionHistory = new QuestionHistory()
   /** Translates lists of tools into the middle form. They are long and rarely change, so the results are remembered. */
@@ -234,7 +233,6 @@ export class LegacySessions {
 
   /** Does not wait for handshakes: a server may leave one open. */
   async close(hurry: boolean): Promise<void> {
-    this.#isClosed = true
     this.#lists.end()
     for (const { channel } of this.#shaking) channel.close(hurry).catch(() => {})
     await this.#pool.close(hurry)
@@ -310,9 +308,7 @@ export class LegacySessions {
     const verdict = await this.#legacyVerdict(sender)
     await capacity.mayStart(sender.principal)
     try {
-      const session = await this.#shakeHands(verdict, identity)
-      detection.markAvailable(false)
-      return session
+      return await this.#shakeHands(verdict, identity)
     } catch (error) {
       if (error instanceof Contradiction) throw error
       const refused = error instanceof ChannelError && error.delivered === 'maybe'
@@ -338,15 +334,12 @@ export class LegacySessions {
     const { detection } = this.#access
     const { who } = identity
     const recorded = recorder && crypto.randomUUID()
-    const reused = detection.hasSpare
-    const peer = await detection.channel(verdict.transport, identity)
     const onEnd = (error: ChannelError, served: boolean) => {
       this.#pool.forgetDead()
       detection.ended(error, served)
     }
-    this.#shaking.add(peer)
-    try {
-      const session = await LegacySession.open(peer, {
+    const begin = (peer: Peer) =>
+      LegacySession.open(peer, {
         identity,
         log,
         accounts: accounts?.onBehalf ? accounts : undefined,
@@ -364,24 +357,17 @@ export class LegacySessions {
           }),
         onChange: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
-      detection.amend(verdict, { revision: session.handshake.revision })
-      detection.opened(peer)
-      keepAlive(peer, this.#options.ping)
-      return session
-    } catch (error) {
-      if (this.#isClosed) throw error
-      if (await detection.isModernAfterAll(verdict, peer, error).catch(() => false))
-        throw new Contradiction('legacy', 'The server has no sessions')
-      if (error instanceof ChannelError && error.late) detection.markFailed(peer, openingFault(error, name))
-      await peer.channel.close()
-      // A program may fail because it got the probe before `initialize`, so a new process is tried. But if it has answered
-      // nothing yet, it is slow to start, and a new process would be as slow.
-      const slow = verdict.weak && error instanceof ChannelError && error.late
-      if (reused && !slow) return this.#shakeHands(verdict, identity, timeout)
-      throw error
-    } finally {
-      this.#shaking.delete(peer)
-    }
+    const session = await openLink({
+      options: this.#options,
+      detection,
+      verdict,
+      identity,
+      peers: this.#shaking,
+      begin,
+    })
+    this.#shaking.delete(session.link.peer)
+    detection.amend(verdict, { revision: session.revision })
+    return session
   }
 }
 

@@ -199,11 +199,7 @@ export class LegacyTasks {
 
   async #answer(task: Task, taskId: string, call: Call): Promise<Final> {
     const { session } = task
-    call.log.note({
-      serverEra: 'legacy',
-      serverRevision: session.handshake.revision,
-      serverTransport: session.transport,
-    })
+    call.log.note(session.described)
     const server = session.handshake.serverInfo
     switch (call.method) {
       case 'tasks/update':
