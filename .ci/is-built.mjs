@@ -6,6 +6,7 @@ const MADE_OF = [
   'src',
   '.ci/build.mjs',
   '.ci/chunks',
+  '.ci/man-page.ts',
   '.ci/page.mjs',
   '.ci/types.mjs',
   'package.json',

@@ -23,6 +23,7 @@ const SCRIPTS = [
   'build.mjs',
   'built.mjs',
   'is-built.mjs',
+  'man-page.ts',
   'manifest.mjs',
   'page.mjs',
   'types.mjs',
