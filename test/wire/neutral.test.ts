@@ -14,7 +14,9 @@ import { CLIENTS } from '../matrix/clients.js'
 import type { Recorded } from '../matrix/recording.js'
 import { type Configured, nameOf, runPair } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'
+import { Delegate } from '../support/delegate.js'
 import { temporaryFolder } from '../support/folder.js'
+import { personParts } from '../support/sign-in-parts.js'
 import { TokenIssuer } from '../support/token-issuer.js'
 
 /** An option that concerns none of the calls. */
@@ -85,6 +87,19 @@ const OPTIONS: Record<string, (t: Test) => Neutral | Promise<Neutral>> = {
     without: ['error', 'unknown'],
   }),
   'trust in a server that was found': () => ({ context: { lead: () => TRUSTED }, only: BOTH_MODERN }),
+  'an exchange of tokens for a server that wants none': async (t) => {
+    const company = await TokenIssuer.start(t)
+    const delegate = await Delegate.start(t, { trusts: [{ issuer: company.url, keys: company.keys }] })
+    const client = { clientId: 'bridge', clientSecret: 'CANARY-bridge-secret' }
+    const auth = { issuers: [{ issuer: company.url, audience: HERE }] }
+    return {
+      settings: { publicUrl: HERE, auth },
+      entry: { oauth: { grant: 'token-exchange', issuer: delegate.issuer, ...client } },
+      context: { signIn: personParts(t, { person: 'none' }).signIn },
+      headers: { authorization: `Bearer ${await company.token({ aud: HERE })}` },
+      only: BOTH_MODERN,
+    }
+  },
   'one process for all': () => ({ entry: { process: 'single' }, only: BOTH_MODERN }),
   'a recorder': () => ({ context: { recorder: new EventRecorder(new Ring({ payloads: 'all' }).record) } }),
 }
