@@ -1,7 +1,22 @@
 /** Details of a failed call: the text of its error, and the lines of its server on stderr. */
 import type { CallView } from './call-views.js'
-import { errorMessage } from './error-message.js'
+import { isMessage } from './recorder/events.js'
 import type { ServerView } from './server-views.js'
+import { textAt } from './values.js'
+
+/** Path of the message in the answer, by the outcome of the call. */
+const PLACES: Readonly<Partial<Record<CallView['status'], string>>> = {
+  error: '/error/message',
+  fault: '/error/message',
+  tool_error: '/result/content/0/text',
+}
+
+/** The message of the error or of the failed tool, if the text of the answer is stored. */
+export function errorMessage({ status, events }: Pick<CallView, 'status' | 'events'>): string | undefined {
+  const at = PLACES[status]
+  const answer = events.findLast((seen) => isMessage(seen, 'client', 'out'))
+  return at === undefined || !answer?.payload ? undefined : textAt(answer.payload.text, at)
+}
 
 /** A line on stderr. */
 interface StderrLine {

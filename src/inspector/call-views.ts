@@ -2,7 +2,6 @@
 
 import { BoundedMap } from '../base/limits/bounded.js'
 import type { Cancelled, Outcome } from '../mcp/ports/outcome.js'
-import { openQuestions } from './questions.js'
 import { type CallBody, isMessage, type RecordedEvent, type RecordedOf, type Side } from './recorder/events.js'
 
 /**
@@ -191,6 +190,17 @@ export class CallViews {
     const isIn = (call: CallView) => call.session === session && call.server === server
     return [...this.byId.values()].findLast((call) => isIn(call) && call.events.some(isRequest))
   }
+}
+
+/** The number of open questions after an event, from the number before it. A round sent at once counts as one. */
+export function openQuestions(before: number, seen: RecordedEvent): number {
+  if (seen.kind === 'question') {
+    if (seen.what === 'parked') return before + 1
+    return seen.what === 'answered' || seen.what === 'lost' ? Math.max(0, before - 1) : 0
+  }
+  if (seen.kind !== 'call') return before
+  // An answer that passes unread can be a question, without any other event.
+  return seen.what === 'ended' && seen.outcome === 'asks' ? Math.max(1, before) : 0
 }
 
 /** Whether nobody is likely to look for a call later. */

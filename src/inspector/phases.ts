@@ -1,7 +1,6 @@
 /** Divides the time of a call by the side that it waits for, and finds when its client was away. */
 
-import type { CallView } from './call-views.js'
-import { openQuestions } from './questions.js'
+import { type CallView, openQuestions } from './call-views.js'
 import { isAnswer, isMessage, type RecordedEvent } from './recorder/events.js'
 
 /** A period in which the client was away: between a question and its answer, or without a connection for the result. */

@@ -1,9 +1,8 @@
 /** JSON objects: whether a value is one, and the one in a text. */
+import { isObject as isRecord } from '../config/value.js'
 import type { JsonRecord } from './try/types.js'
 
-export function isRecord(value: unknown): value is JsonRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
+export { isRecord }
 
 /** The object in a text of JSON; undefined if the text is anything else. */
 export function recordIn(text: string): JsonRecord | undefined {

@@ -1,6 +1,6 @@
 /** Explains a call: its outcome, the blame, and each change by the bridge with its rule. */
 import { html } from 'htm/preact'
-import { errorMessage } from '../error-message.js'
+import { errorMessage } from '../call-failure.js'
 import { serverMs } from '../phases.js'
 import { isMessage } from '../recorder/events.js'
 import { clientOf } from '../rows.js'

@@ -7,11 +7,11 @@ import { printableJson } from '../../base/texts/printable.js'
 import type { CopyFormName } from '../../config/copy-forms.js'
 import { eventIn } from '../event.js'
 import type { CallFilter } from '../filter.js'
+import { isRunning } from '../phases.js'
 import type { RecordedEvent } from '../recorder/events.js'
-import { Views } from '../views.js'
+import { type CallView, Views } from '../views.js'
 import { shown } from '../words.js'
 import { adviceFor, copyOf, lineOf, messageIn, otherLine, Sides } from './lines.js'
-import { MatchingEvents } from './matching.js'
 
 export interface PrintedForm {
   json: boolean
@@ -94,5 +94,27 @@ async function* untilItEnds(response: AsyncIterable<Uint8Array>): AsyncGenerator
     yield* response
   } catch {
     // The bridge was killed.
+  }
+}
+
+/** Selects the events of matching calls, including calls that match late. */
+class MatchingEvents {
+  readonly #filter: CallFilter
+  /** The number of the last printed event of a call. */
+  readonly #printed = new WeakMap<CallView, number>()
+
+  constructor(filter: CallFilter) {
+    this.#filter = filter
+  }
+
+  /** The events to print after this one. Until a call matches, its view keeps its events. */
+  of(seen: RecordedEvent, call: CallView | undefined): RecordedEvent[] {
+    const { matches, isEmpty, isByEnd } = this.#filter
+    if (isEmpty) return [seen]
+    if (!call || (isByEnd && isRunning(call)) || !matches(call)) return []
+    const printed = this.#printed.get(call) ?? 0
+    this.#printed.set(call, seen.seq)
+    const earlier = call.events.filter(({ seq }) => seq > printed && seq < seen.seq)
+    return [...earlier, seen]
   }
 }

@@ -2,6 +2,7 @@
 
 import { html } from 'htm/preact'
 import { useState } from 'preact/hooks'
+import { valueAt } from '../../../config/value.js'
 import { areEqual } from '../../replay/diff.js'
 import { shown } from '../../words.js'
 import { About, SchemaTable } from './about.js'
@@ -73,17 +74,10 @@ export function Chosen({ item }: { item: Item }) {
 
 /** Whether a call can be requested as a task; undefined if not, or if the server decides, as modern ones do. */
 function tasksOf({ kind, here }: Item): 'optional' | 'required' | undefined {
-  if (kind !== 'tools' || !isSupported(server.value?.capabilities, ['tasks', 'requests', 'tools', 'call']))
-    return undefined
-  const execution = here?.['execution'] as Record<string, unknown> | undefined
-  const support = execution?.['taskSupport']
+  const tasks = valueAt(server.value?.capabilities, ['tasks', 'requests', 'tools', 'call'])
+  if (kind !== 'tools' || tasks === undefined) return undefined
+  const support = valueAt(here, ['execution', 'taskSupport'])
   return support === 'optional' || support === 'required' ? support : undefined
-}
-
-function isSupported(capabilities: unknown, path: readonly string[]): boolean {
-  let at = capabilities
-  for (const key of path) at = typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[key] : undefined
-  return at !== undefined
 }
 
 /** The schema of the arguments. */

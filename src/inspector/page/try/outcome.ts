@@ -6,6 +6,7 @@
 import { html } from 'htm/preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CheckedValue } from '../../check/checked.js'
+import { isRecord } from '../../record.js'
 import { errorOf, type JsonRecord, type TryEvent } from '../../try/types.js'
 import { duration, shown, size } from '../../words.js'
 import { type PageCall, waitingQuestions } from './calling.js'
@@ -97,11 +98,9 @@ function Fit({ schema, value }: { schema: unknown; value: unknown }) {
 /** A block of content, a message of a prompt, or contents of a resource. */
 function Block({ block }: { block: JsonRecord }) {
   const { role, content } = block
-  if (typeof role === 'string' && typeof content === 'object' && content !== null)
-    return html`<h3>${shown(role)}</h3><${Block} block=${content as JsonRecord} />`
+  if (typeof role === 'string' && isRecord(content)) return html`<h3>${shown(role)}</h3><${Block} block=${content} />`
   const { type, text, data, blob, mimeType, resource, uri, name } = block
-  if (type === 'resource' && typeof resource === 'object' && resource !== null)
-    return html`<${Block} block=${resource as JsonRecord} />`
+  if (type === 'resource' && isRecord(resource)) return html`<${Block} block=${resource} />`
   if (type === 'resource_link') return html`<p>Link: <code>${said(uri, 2_000)}</code> ${said(name, 200)}</p>`
   const about = uri === undefined ? '' : html`<p class="faint">${said(uri, 2_000)} ${said(mimeType)}</p>`
   if (typeof text === 'string') return html`${about}<pre class="text" tabindex="0">${saidLines(text)}</pre>`
