@@ -1,7 +1,7 @@
 /** Takes off what servers list, and off results of tasks, what is the bridge's own: names of tools, and keys in `_meta`. */
 import { edit, mapElements, objectIn, type Payload, textUnder } from '../../base/rpc/splice.js'
 import { hasOwnKeys, unlessEmpty, withoutOwnKeys } from './meta.js'
-import { LISTS, methodTraits } from './methods.js'
+import { LISTS } from './methods.js'
 
 /** Whether a text may have such a name or key. Letters may be written as escapes, or be others that look the same. */
 const MAY_HAVE = /bridge|\\u|[^\s -~]/i
@@ -23,11 +23,6 @@ export function hasReserved(method: string, result: Payload): boolean {
   const list = LISTS.get(method)
   if (list && withoutReserved(result, list.key) !== result) return true
   return hasOwnKeys(result)
-}
-
-/** Whether a request is about a task, so that its result may have that of the task. */
-export function isTask(method: string): boolean {
-  return methodTraits(method).named === 'taskId'
 }
 
 /** Whether a tool has a name of the bridge, as a group shows it, too, or one that looks the same. Models get other characters as "_". */

@@ -5,6 +5,7 @@
 
 import { digest } from '../../base/crypto/digest.js'
 import { Fault } from '../../base/fault/fault.js'
+import { faults } from '../../base/fault/faults.js'
 import { MAX_MIRRORED } from '../../base/limits/constants.js'
 import { SMALL } from '../../base/limits/memory.js'
 import { Recent } from '../../base/rpc/memoize.js'
@@ -42,7 +43,6 @@ import { checkParamHeaders, paramHeaders, requestHeaders } from '../../mcp/proto
 import { hasOwnKeys, withoutEnvelope } from '../../mcp/protocol/meta.js'
 import { CALL_TOOL, isWantedLevel, LISTEN, methodTraits } from '../../mcp/protocol/methods.js'
 import { decodeReceived, decodeReply, encodeNotice, encodeParams } from '../../mcp/protocol/modern-server.js'
-import { isTask } from '../../mcp/protocol/reserved.js'
 import { filterIn, isChange, wants } from '../../mcp/protocol/subscriptions.js'
 import { starting } from '../era/starting.js'
 import type { Arrival, Exchange } from '../exchange.js'
@@ -71,8 +71,6 @@ type Heard = Extract<Arrival, { kind: 'notification' }>
 const LIST_TIMEOUT = 10_000
 /** Maximum characters of capabilities that become part of a key. Longer ones are replaced by a digest. */
 const SHORT = 256
-const HEADER_MISMATCH = -32020
-const UNSUPPORTED_REVISION = -32022
 
 export class ModernHalf implements Half {
   readonly handle: Handler
@@ -94,10 +92,10 @@ export class ModernHalf implements Half {
       const concernsTasks = method === LISTEN || method.startsWith('tasks/')
       const call = concernsTasks ? await half.#ofOwnTasks(asked) : asked
       const isTool = method === CALL_TOOL
-      const { cacheable } = methodTraits(method)
-      /** The tools have been listed again, because the tool was not as known. */
-      let isListedAgain = false
-      for (let attempt = 0; ; attempt++) {
+      let mayRepeat = true
+      /** The tools may be listed again, because the tool is not as known. */
+      let mayList = true
+      for (;;) {
         let exchange: Exchange | undefined
         const hangUp = () => exchange?.endExchange(cancelReason(signal))
         try {
@@ -117,15 +115,9 @@ export class ModernHalf implements Half {
           const bytes = call.received && unchangedBytes(call)
           const headers = transport === 'http' ? half.#headersOf(call, tool, bytes !== undefined) : undefined
           exchange = peer.beginExchange(call.principal, call)
-          exchange.account = half.#options.accounts?.for(call)
           signal.addEventListener('abort', hangUp, { once: true })
           signal.throwIfAborted()
-          const received = transport === 'http' && call.received?.era === 'modern' ? call.received : undefined
-          exchange.wireId = received?.id
-          if (bytes) exchange.origin = received?.source
-          exchange.passesUnread = received !== undefined && !cacheable && !isTask(method)
-          const token = !call.progress ? undefined : received ? received.progressToken : String(exchange.id)
-          exchange.sendCall(method, (received && bytes) ?? encodeParams(call, token), headers)
+          half.#send(exchange, call, bytes, headers)
           let last: Final | undefined
           while (!last) {
             let arrival: Arrival
@@ -147,19 +139,19 @@ export class ModernHalf implements Half {
           if (last.kind === 'result' && last.type === 'task') return half.#created(call, last)
           if (last.kind !== 'error') return last
           throwIfContradictory(call, last)
-          if (last.error.code !== HEADER_MISMATCH || !mirrors || attempt > 0 || isListedAgain) return last
-          // The tool's schema, which says which arguments are mirrored into headers, is unknown or has changed: list the
-          // tools again.
+          if (last.error.code !== faults.headerMismatch.code || !mirrors || !mayList) return last
+          // The tool's schema, which says which arguments are mirrored into headers, is unknown or has changed.
+          mayList = false
           const tools = half.#toolsOf(call)
           tools.forget()
           await tools.find(textUnder(call.params, 'name'))
-          isListedAgain = true
-          attempt--
         } catch (error) {
           if (error instanceof Contradiction) throw error
-          const again = !signal.aborted && attempt === 0
+          const again = mayRepeat && !signal.aborted
           const wait = again ? worthRepeating(error, half.#repeatable(call)) : undefined
           if (wait === undefined) throw callFault(error, call.received?.bytes !== undefined)
+          mayRepeat = false
+          mayList = false
           hangUp()
           await pause(wait, signal)
         } finally {
@@ -168,6 +160,20 @@ export class ModernHalf implements Half {
         }
       }
     }
+  }
+
+  /** Sends a call. `bytes`: its params, if they are unchanged. `headers`: those of HTTP. */
+  #send(exchange: Exchange, call: Call, bytes: Uint8Array | undefined, headers: Headers | undefined): void {
+    const { method, progress } = call
+    const { cacheable, named } = methodTraits(method)
+    const received = headers && call.received?.era === 'modern' ? call.received : undefined
+    exchange.account = this.#options.accounts?.for(call)
+    exchange.wireId = received?.id
+    if (bytes) exchange.origin = received?.source
+    // A large answer is read if it may be cached, or may have the result of a task.
+    exchange.passesUnread = received !== undefined && !cacheable && named !== 'taskId'
+    const token = !progress ? undefined : received ? received.progressToken : String(exchange.id)
+    exchange.sendCall(method, (received && bytes) ?? encodeParams(call, token), headers)
   }
 
   async notify(notice: Notice): Promise<void> {
@@ -295,14 +301,17 @@ export class ModernHalf implements Half {
   }
 
   #toolsOf(call: Call): ToolCache {
-    const key = toolsKey(call)
+    const { principal, caller } = call
+    const { capabilities } = caller
+    // A server may list other tools for other principals or capabilities.
+    const key = `${principal} ${capabilities.length > SHORT ? digest(capabilities) : capabilities}`
     let cache = this.#tools.get(key)
     if (!cache) {
       const listing = listingFor(call)
       const account = this.#options.accounts?.for(call)
       cache = new ToolCache(
         async (cursor) => listTools(await this.#channels.open(listing), listing, cursor, account),
-        this.#options.memory.reserve(call.principal, SMALL),
+        this.#options.memory.reserve(principal, SMALL),
       )
       this.#tools.set(key, cache)
     }
@@ -311,7 +320,7 @@ export class ModernHalf implements Half {
 
   #repeatable(call: Call): boolean {
     if (call.answers) return false
-    return repeatable(call, this.#tools.get(toolsKey(call)), this.#options.retry)
+    return repeatable(call, call.method === CALL_TOOL ? this.#toolsOf(call) : undefined, this.#options.retry)
   }
 }
 
@@ -321,11 +330,6 @@ function checkLength(headers: Headers, what: string): Headers {
   for (const name in headers) length += name.length + (headers[name] as string).length
   if (length <= MAX_MIRRORED) return headers
   throw new Fault('invalidParams', `${what} is too long for HTTP headers (at most ${MAX_MIRRORED} bytes)`)
-}
-
-/** The key of a tool cache. A server may list other tools for other principals or capabilities. */
-function toolsKey({ principal, caller: { capabilities } }: Call): string {
-  return `${principal} ${capabilities.length > SHORT ? digest(capabilities) : capabilities}`
 }
 
 /** A call that lists the tools for the same caller. It keeps no reference to the given call, which may be large. */
@@ -354,7 +358,8 @@ async function listTools(
 function throwIfContradictory(call: Call, last: Extract<Final, { kind: 'error' }>): void {
   const { code, data, message } = last.error
   const isContradiction =
-    (code === UNSUPPORTED_REVISION && !supportsOurs(data)) || (code === -32601 && call.method === 'server/discover')
+    (code === faults.unsupportedRevision.code && !supportsOurs(data)) ||
+    (code === faults.methodNotFound.code && call.method === 'server/discover')
   if (isContradiction) throw new Contradiction('modern', message, last)
 }
 
