@@ -7,10 +7,10 @@ import type { PrincipalOf } from '../clients/plugins/auth.js'
 import type { Observe } from '../mcp/ports/events.js'
 import type { InspectedBridge } from '../mcp/ports/inspected-bridge.js'
 import type { ListStore } from '../mcp/ports/list-store.js'
-import type { ListedNames } from '../mcp/ports/listed-names.js'
 import type { ManagedServers } from '../mcp/ports/managed-servers.js'
 import type { Recorder } from '../mcp/ports/recorder.js'
 import type { Serve } from '../mcp/ports/transport.js'
+import type { ListedNames } from '../mcp/protocol/listed-names.js'
 import type { Tracer } from '../mcp/protocol/trace.js'
 import { adviceOn } from '../servers/advice.js'
 import type { MountTrust } from '../services/discovery/trust/mount-trust.js'
@@ -32,7 +32,7 @@ export interface BridgeContext {
   metrics?: Metrics | undefined
   tracer?: Tracer | undefined
   /** Learns the names of tools and prompts for metrics and traces; none if these have no names. */
-  names?: ListedNames | undefined
+  names?: Pick<ListedNames, 'learn' | 'has'> | undefined
   /** Where lists of servers are kept beyond a restart; nowhere by default. */
   lists?: ListStore | undefined
   /** The other replicas; none by default. */

@@ -4,9 +4,9 @@ import { Fault } from '../base/fault/fault.js'
 import { personOf } from '../base/texts/principal.js'
 import { isStdio, NOT_READ_ONLY, type ServerSettings } from '../config/settings.js'
 import type { Observe } from '../mcp/ports/events.js'
-import type { ListedNames } from '../mcp/ports/listed-names.js'
 import type { Call, Final, Handler, Policy } from '../mcp/protocol/call.js'
 import { callerOf } from '../mcp/protocol/listed.js'
+import type { ListedNames } from '../mcp/protocol/listed-names.js'
 import { CALL_TOOL, EVENT_LIST } from '../mcp/protocol/methods.js'
 import { approval } from '../middle/policy/approval/approval.js'
 import { audit, foreignUses } from '../middle/policy/audit.js'
@@ -187,7 +187,7 @@ export function watched({ heard, missed }: MountTrust): Policy {
 }
 
 /** A policy that learns which tools and prompts the server lists. */
-export function learning(server: string, names: ListedNames): Policy {
+export function learning(server: string, names: Pick<ListedNames, 'learn'>): Policy {
   return (next) => {
     async function learningCall(call: Call): Promise<Final> {
       const last = await next(call)

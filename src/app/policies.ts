@@ -1,8 +1,8 @@
 /** The policies of one server, in their order: what clients may see and call, and what becomes of the answers. */
 
 import type { Log } from '../base/log/events.js'
-import type { ListedNames } from '../mcp/ports/listed-names.js'
 import type { Handler, Policy, Sender } from '../mcp/protocol/call.js'
+import type { ListedNames } from '../mcp/protocol/listed-names.js'
 import type { Upstream } from '../mcp/protocol/upstream.js'
 import { ownCall } from '../middle/describe/server.js'
 import type { Admission } from '../middle/policy/admission.js'
@@ -47,7 +47,7 @@ const LEARN_AGAIN = 10_000
 /** The parts, and what is outside of the bridge. */
 export interface MountPolicyParts extends PolicyParts {
   /** Learns the names of tools for metrics and traces; undefined if these have no names. */
-  names: ListedNames | undefined
+  names: Pick<ListedNames, 'learn'> | undefined
   /** Resolves the hosts of callbacks for events; by default the resolver of the system. */
   resolve: Parameters<typeof publicHosts>[0]
 }

@@ -3,11 +3,11 @@
 import type { Fault } from '../base/fault/fault.js'
 import type { Log } from '../base/log/events.js'
 import type { BridgeEvent, CallEvent, Observe } from '../mcp/ports/events.js'
-import type { ListedNames } from '../mcp/ports/listed-names.js'
 import type { ClientRecorder } from '../mcp/ports/recorder.js'
 import type { Caller, Sender } from '../mcp/protocol/call.js'
 import type { Era } from '../mcp/protocol/eras.js'
 import { nameOfClient } from '../mcp/protocol/implementation.js'
+import type { ListedNames } from '../mcp/protocol/listed-names.js'
 import type { Tracer } from '../mcp/protocol/trace.js'
 
 /** The log of a server. */
@@ -37,7 +37,7 @@ export interface Telemetry {
   observeCall?: ((event: CallEvent) => void) | undefined
   tracer?: Tracer | undefined
   /** Which names of tools and prompts may be in metrics and in names of spans; none without both. */
-  names?: ListedNames | undefined
+  names?: Pick<ListedNames, 'learn' | 'has'> | undefined
   /** Records the messages of its clients, for the inspector. */
   recorder?: ClientRecorder | undefined
 }

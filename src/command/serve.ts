@@ -92,7 +92,7 @@ export async function serve(
     ? await (await import('../services/telemetry/tracing.js')).startTracing(env, { version, log })
     : undefined
   const named = tracing !== undefined || (counted && tools > 0)
-  const names = named ? new (await import('../services/telemetry/listed-names.js')).ListedToolNames() : undefined
+  const names = named ? new (await import('../mcp/protocol/listed-names.js')).ListedNames() : undefined
   const loadSignIn = async () => (await import('./sign-in.js')).signInFor(program, settings, { log })
   const signIn = signsIn(settings) ? await loadSignIn() : undefined
   const replicas = worker

@@ -3,9 +3,8 @@ import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { sourceOf } from '../../src/base/rpc/source.js'
 import { type Payload, payloadAt } from '../../src/base/rpc/splice.js'
-import type { ListedNames } from '../../src/mcp/ports/listed-names.js'
+import { ListedNames } from '../../src/mcp/protocol/listed-names.js'
 import type { Span, Tracer } from '../../src/mcp/protocol/trace.js'
-import { ListedToolNames } from '../../src/services/telemetry/listed-names.js'
 import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { startBridge } from '../support/bridge.js'
 import { says, startProgram } from '../support/cli.js'
@@ -29,7 +28,7 @@ function pageOf(result: object): Payload {
 const listing = (key: string, names: readonly string[]) => pageOf({ [key]: names.map((name) => ({ name })) })
 
 /** A bridge whose spans are kept as they end. */
-async function start(t: Test, server: object, settings: object = {}, names: ListedNames = new ListedToolNames()) {
+async function start(t: Test, server: object, settings: object = {}, names = new ListedNames()) {
   const ended: Readonly<Record<string, unknown>>[] = []
   const span = (): Span => ({
     context: { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` },
@@ -42,7 +41,7 @@ async function start(t: Test, server: object, settings: object = {}, names: List
 }
 
 t.test('a server has a bounded number of names, of bounded length', async (t) => {
-  const names = new ListedToolNames()
+  const names = new ListedNames()
   names.learn('a', 'tools/list', listing('tools', ['first', 'x'.repeat(120)]))
   names.learn(
     'a',
@@ -126,7 +125,7 @@ for (const [lane, make] of Object.entries(lanes)) {
 t.test('metrics count calls by tools that the server has listed, and invented names as one', async (t) => {
   const { url } = await LegacyHttp.start(t)
   const metrics = new Metrics({ version: '1', tools: 10 })
-  const { url: own, bridge } = await startBridge(t, { url }, {}, { metrics, names: new ListedToolNames() })
+  const { url: own, bridge } = await startBridge(t, { url }, {}, { metrics, names: new ListedNames() })
   await bridge.server.warmUp()
   await call(own, 'tools/list')
   for (const name of ['echo', 'echo', 'invented', 'invented-again', '']) await call(own, 'tools/call', { name })
@@ -158,7 +157,7 @@ t.test('with `metricsTools`, counts by tool from the first call on', async (t) =
 
 t.test('requests the tools at the start, so that the first call counts', async (t) => {
   const { url } = await LegacyHttp.start(t)
-  const names = new ListedToolNames()
+  const names = new ListedNames()
   const { bridge, ended, url: own } = await start(t, { url }, {}, names)
   await bridge.warmUp(() => {})
   await until(() => names.has('test', 'tools/call', 'echo'), 'the list')

@@ -3,7 +3,6 @@ import type { ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import { env } from 'node:process'
 import t, { type Test } from 'tap'
-import type { ListedNames } from '../../src/mcp/ports/listed-names.js'
 import { startTracing } from '../../src/services/telemetry/tracing.js'
 import { startBridge } from '../support/bridge.js'
 import { Collector } from '../support/collector.js'
@@ -53,7 +52,7 @@ async function start(t: Test, server: object, variables: Record<string, string> 
   })
   const tracing = await startTracing(env, { version: '1.2.3', log })
   t.teardown(() => tracing?.close())
-  const names: ListedNames = { learn: () => {}, has: (_server, _method, name) => LISTED.includes(name) }
+  const names = { learn: () => {}, has: (_server: string, _method: string, name: string) => LISTED.includes(name) }
   const bridge = await startBridge(t, server, settings, { tracer: tracing?.tracer, names })
   return { ...bridge, collector, tracing }
 }

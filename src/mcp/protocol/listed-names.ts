@@ -1,8 +1,10 @@
-/** Remembers the names of tools and prompts that servers have listed. Clients can invent any number of others. */
+/**
+ * The names of tools and prompts that servers list: the only ones in metrics and in names of spans, because clients can invent any
+ * number of others.
+ */
 
 import type { Payload } from '../../base/rpc/splice.js'
-import type { ListedNames } from '../../mcp/ports/listed-names.js'
-import { callerOf, namesOn } from '../../mcp/protocol/listed.js'
+import { callerOf, namesOn } from './listed.js'
 
 /** Most servers, and most names of one for each method that calls by them. */
 const MAX_LISTED_SERVERS = 200
@@ -10,10 +12,11 @@ const MAX_LISTED_NAMES = 1_000
 /** Longest name, in characters. The log cuts longer ones, so they could not be told apart. */
 const MAX_LISTED_NAME = 119
 
-export class ListedToolNames implements ListedNames {
+export class ListedNames {
   /** By server and method. */
   readonly #known = new Map<string, Set<string>>()
 
+  /** Takes a page of a list of the server: the result of `method`. */
   learn(server: string, method: string, page: Payload): void {
     const caller = callerOf(method)
     if (caller === undefined) return
@@ -25,6 +28,7 @@ export class ListedToolNames implements ListedNames {
     }
   }
 
+  /** Whether the server has listed what `method` calls by this name. */
   has(server: string, method: string, name: string): boolean {
     return this.#known.get(keyOf(server, method))?.has(name) ?? false
   }
