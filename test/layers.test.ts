@@ -114,12 +114,7 @@ const packages: Record<string, readonly string[]> = {
   'string-argv': ['config', 'services/discovery/sources/address'],
   'fastest-levenshtein': ['base/texts/nearest'],
   stemmer: ['middle/group/words'],
-  'lru-cache': [
-    'middle/policy/counted-cache',
-    'services/discovery/cycle',
-    'services/replicas/memory',
-    'services/replicas/replicas',
-  ],
+  'lru-cache': ['middle/policy/counted-cache', 'services/replicas/memory', 'services/replicas/replicas'],
   '@redis/client': [
     'services/replicas/client',
     'services/replicas/cluster',

@@ -3,6 +3,7 @@
 import type { SealKey } from '../base/crypto/seal.js'
 import type { Bound } from '../base/limits/bound.js'
 import type { Memory } from '../base/limits/memory.js'
+import type { Counted } from '../base/limits/windows.js'
 import type { EventStore } from '../clients/http/event-store.js'
 import type { Refusals } from '../clients/http/refusals.js'
 import type { LoggedCalls } from '../clients/logger.js'
@@ -38,7 +39,7 @@ export interface Shared {
   /** Where the audit log goes; undefined without one. */
   audit?: AuditLines | undefined
   /** Counts calls of tools, for their limits. */
-  countCall(name: string, milliseconds: number): Promise<{ current: number; ttl: number }>
+  countCall(name: string, milliseconds: number): Promise<Counted>
   /** Who has which subscription of an address to events. */
   subscribers: KeptOwners
   /** What people have approved, and what they are asked. */

@@ -6,9 +6,10 @@
 import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import { Fault } from '../../base/fault/fault.js'
+import type { Counted } from '../../base/limits/windows.js'
 import { ANONYMOUS } from '../../mcp/protocol/call.js'
 import { addressOf } from './address.js'
-import { type Counted, type CountedWindows, WINDOW } from './counted-windows.js'
+import { type CountedWindows, WINDOW } from './counted-windows.js'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,5 +1,5 @@
 /** Requests to endpoints with caching, retries and a circuit breaker. */
-import { LRUCache } from 'lru-cache'
+import { BoundedMap } from '../../base/limits/bounded.js'
 import { Failure } from '../../base/net/failure.js'
 import { backoff, pause } from '../../base/time/pause.js'
 
@@ -76,7 +76,7 @@ interface State<T> {
  * contacted for five minutes; then a single attempt decides about another five.
  */
 export class Cycles<T> {
-  readonly #states = new LRUCache<string, State<T>>({ max: ENDPOINTS })
+  readonly #states = new BoundedMap<string, State<T>>(ENDPOINTS)
   readonly #options: CyclesOptions
   readonly #now: () => number
   readonly #turns: Turns
@@ -125,7 +125,7 @@ export class Cycles<T> {
 
   /** When the circuit breaker of an endpoint closes, in milliseconds of `now`; undefined if it is not open. */
   coolsUntil(endpoint: string): number | undefined {
-    const until = this.#states.peek(endpoint)?.coolUntil ?? 0
+    const until = this.#states.get(endpoint)?.coolUntil ?? 0
     return this.#now() < until ? until : undefined
   }
 

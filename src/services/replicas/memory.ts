@@ -1,5 +1,6 @@
-/** What workers have in common, in the memory of the process that has started them. What has not been used for longest goes first. */
+/** What workers have in common, in the memory of the process that has started them. What has not been used for longest goes first, and of counts what began first. */
 import { LRUCache } from 'lru-cache'
+import { Windows } from '../../base/limits/windows.js'
 import type { Count, Swap } from './common.js'
 
 /** Most counts. Strangers can cause them, so they have a bound of their own. */
@@ -9,13 +10,12 @@ const ENTRY = 200
 
 export class CommonMemory {
   readonly #values: LRUCache<string, string>
-  readonly #counts: LRUCache<string, { current: number; until: number }>
+  readonly #counts = new Windows(MAX_COUNTS)
 
   /** `maxBytes`: of all values. */
   constructor(maxBytes: number) {
     const sizeCalculation = (text: string, key: string) => ENTRY + key.length + text.length
     this.#values = new LRUCache({ maxSize: maxBytes, sizeCalculation })
-    this.#counts = new LRUCache({ max: MAX_COUNTS })
   }
 
   get(key: string): string | null {
@@ -45,12 +45,7 @@ export class CommonMemory {
 
   increment(key: string, milliseconds: number): Count {
     // Whole numbers: what is left of a time is never more than the time.
-    const now = Math.trunc(performance.now())
-    const known = this.#counts.get(key)
-    const count = known && known.until > now ? known : { current: 0, until: now + milliseconds }
-    count.current++
-    this.#counts.set(key, count)
-    return { current: count.current, ttl: count.until - now }
+    return this.#counts.count(key, milliseconds, Math.trunc(performance.now()))
   }
 }
 

@@ -1,0 +1,34 @@
+/** Counts by name in windows of time. A window ends so many milliseconds after its first count. */
+
+/** The count in the current window of a name, and the milliseconds until the window ends. */
+export interface Counted {
+  current: number
+  ttl: number
+}
+
+export class Windows {
+  /** In the order in which they began. */
+  readonly #open = new Map<string, { current: number; until: number }>()
+  readonly #max: number
+
+  /** `max`: most names with an open window. For one more, the oldest window ends early. */
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** Counts one more. `now` is in milliseconds of a monotonic clock. */
+  count(name: string, milliseconds: number, now = performance.now()): Counted {
+    const window = this.#open.get(name)
+    if (window && window.until > now) {
+      window.current++
+      return { current: window.current, ttl: window.until - now }
+    }
+    this.#open.delete(name)
+    for (const [other, { until }] of this.#open) {
+      if (until > now && this.#open.size < this.#max) break
+      this.#open.delete(other)
+    }
+    this.#open.set(name, { current: 1, until: now + milliseconds })
+    return { current: 1, ttl: milliseconds }
+  }
+}
