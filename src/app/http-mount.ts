@@ -1,6 +1,7 @@
 /** The HTTP side of a mount: its endpoints, and the sessions of its legacy clients. */
 
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
+import { PROTECTED_RESOURCE } from '../base/texts/well-known.js'
 import { endpoint } from '../clients/http/endpoint.js'
 import { extraPaths } from '../clients/http/extra-paths.js'
 import { forwardedHeadersIn } from '../clients/http/forwarded-headers.js'
@@ -12,7 +13,6 @@ import { type SseSession, sse } from '../clients/http/sse.js'
 import type { SessionSettings } from '../clients/legacy/session.js'
 import { SharedListening } from '../clients/legacy/shared-listening.js'
 import type { Logger } from '../clients/logger.js'
-import { METADATA } from '../clients/plugins/protected-resource.js'
 import type { PublicAddresses } from '../clients/plugins/reached.js'
 import { shareOf, ssePaths } from '../config/settings.js'
 import type { Gauge } from '../mcp/ports/events.js'
@@ -168,7 +168,7 @@ export class HttpMount {
     const { settings, further } = this.#options
     if (!overHttp) return []
     const own = settings.auth?.passthrough ? paths.flatMap((path) => addresses.metadataPaths(path)) : []
-    return [...own, ...further.filter((path) => path.startsWith(METADATA))]
+    return [...own, ...further.filter((path) => path.startsWith(PROTECTED_RESOURCE))]
   }
 
   /** Further paths without authentication. */
@@ -253,5 +253,5 @@ function takingHeaders(forwarded: () => Forwarded): onRequestHookHandler {
 
 /** The path of the metadata at the server, by those at the bridge. */
 function metadataPaths({ pathname }: URL, here: readonly string[]): Map<string, string> {
-  return new Map(here.map((path) => [path, METADATA + pathname.replace(/\/$/, '')]))
+  return new Map(here.map((path) => [path, PROTECTED_RESOURCE + pathname.replace(/\/$/, '')]))
 }

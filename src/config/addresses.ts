@@ -1,8 +1,10 @@
 /**
  * Reads the addresses to listen on, the paths of servers, and the addresses of servers: https:, sse+https:, unix: and stdio:.
  */
+
 import parseCommandLine from 'string-argv'
 import { parseUrl, withoutBrackets } from '../base/texts/parse-url.js'
+import { CATALOG_PATH, MANIFEST_PATH } from '../base/texts/well-known.js'
 import { addressHint } from './address-hint.js'
 import { ConfigError } from './error.js'
 import { groupPaths } from './groups.js'
@@ -32,9 +34,9 @@ export const RESERVED: readonly string[] = [
   '/readyz',
   '/status',
   '/metrics',
-  '/.well-known/mcp.json',
-  '/.well-known/mcp.json.jws',
-  '/.well-known/ai-catalog.json',
+  MANIFEST_PATH,
+  `${MANIFEST_PATH}.jws`,
+  CATALOG_PATH,
 ]
 
 /** The path of the authorization server that stands before an identity provider (`facade`). */

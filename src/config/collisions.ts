@@ -1,4 +1,5 @@
 /** Finds addresses and paths that are used twice. */
+import { PROTECTED_RESOURCE } from '../base/texts/well-known.js'
 import {
   FACADE,
   type HttpListen,
@@ -46,7 +47,7 @@ export function collisions(settings: Settings, listen: Listen): Issue[] {
     for (const path of isStdio(server) ? [] : server.paths) {
       const owner = ownerOf(path)
       if (owner !== undefined) issue(`${path} is a path of ${owner === name ? BRIDGE : owner}`)
-      else if (auth?.issuers && path.startsWith('/.well-known/oauth-protected-resource'))
+      else if (auth?.issuers && path.startsWith(PROTECTED_RESOURCE))
         issue(`${path} is served by the bridge itself with "auth.issuers"`)
       else taken.set(path, name)
     }

@@ -4,6 +4,7 @@
  */
 
 import { Fault, type FaultOptions } from '../base/fault/fault.js'
+import { faults } from '../base/fault/faults.js'
 import { type Message, parseMessage, type Response } from '../base/rpc/message.js'
 import { sourceOf } from '../base/rpc/source.js'
 import { textUnder, value } from '../base/rpc/splice.js'
@@ -43,7 +44,9 @@ export class Contradiction extends Error {
 }
 
 /** Errors that only modern servers send, with HTTP 400 (MCP 2026-07-28, basic/index, error codes). */
-export const MODERN_ERRORS: ReadonlySet<number> = new Set([-32020, -32021, -32022])
+export const MODERN_ERRORS: ReadonlySet<number> = new Set(
+  [faults.headerMismatch, faults.missingCapability, faults.unsupportedRevision].map(({ code }) => code),
+)
 /** Words in errors of legacy servers that require a session, or do not support the version in the header. */
 const LEGACY_WORDS = /session|initiali[sz]|protocol.?version/i
 /** HTTP statuses that contradict the modern era without a JSON-RPC error: a modern server would send one. */

@@ -3,6 +3,8 @@
  * Markdown, with links relative to docs/troubleshooting.md.
  */
 
+import { REPORT } from './faults.js'
+
 /** `told`: operators are told what to do next beside the message, too, so that is plain text. */
 export type Explained = readonly [what: string, next: string, told?: 'told']
 
@@ -37,7 +39,6 @@ export const STATUSES: Readonly<Record<number, string>> = {
 }
 
 const OWN_LOG = 'Look into the log of the server.'
-const REPORT = 'Report it to the author of the server.'
 const LIMIT = 'Raise the limit in the message, if the server needs it.'
 
 /** By the message. `…` stands for any text. */

@@ -28,7 +28,7 @@ const CONNECT_AGAIN = 'Connect again. Clients do it by themselves.'
 /** Of calls that were not executed. */
 const AGAIN = 'Send the request again, after `retryAfterMs` if the error has it.'
 const CHECK_FIRST = 'Check whether the call was executed, before you send it again.'
-const REPORT = 'Report it to the author of the server.'
+export const REPORT = 'Report it to the author of the server.'
 const SIGN_IN = 'See [auth.md](auth.md#errors).'
 
 /** The table of faults. */

@@ -1,4 +1,5 @@
 /** Passes requests to configured paths beside the MCP endpoint to the server's origin. */
+
 import type { FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../base/fault/fault.js'
@@ -7,6 +8,7 @@ import { EVENT_HEADERS } from '../../base/rpc/sse.js'
 import { FOR_PAGES, PREFLIGHT } from '../../base/texts/for-pages.js'
 import { mediaType, ofConnection } from '../../base/texts/headers.js'
 import { parseUrl } from '../../base/texts/parse-url.js'
+import { PROTECTED_RESOURCE } from '../../base/texts/well-known.js'
 import type { OverHttp } from '../../mcp/protocol/upstream.js'
 import type { Logger } from '../logger.js'
 import { ofServer } from './refusals.js'
@@ -28,9 +30,6 @@ export interface ExtraPathsOptions {
   /** The path that clients put before the paths of the bridge. */
   publicPrefix(request: FastifyRequest): string
 }
-
-/** The well-known path of the metadata of a protected resource (RFC 9728, section 3.1). */
-const METADATA = '/.well-known/oauth-protected-resource'
 
 /** Most bytes of a server's metadata. */
 const MAX_METADATA = 256 * 1024
@@ -55,7 +54,7 @@ export async function extraPaths(
   const undici = await overHttp.dispatcher
   for (const [here, there] of paths) {
     const below = here.endsWith('/*')
-    const isMetadata = here.startsWith(METADATA)
+    const isMetadata = here.startsWith(PROTECTED_RESOURCE)
     const config = { cors: false, ...ofServer(log) }
     if (isMetadata) app.options(here, { config }, async (_request, reply) => reply.code(204).headers(PREFLIGHT).send())
     const options = {

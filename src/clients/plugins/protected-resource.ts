@@ -2,8 +2,10 @@
  * Tells clients where they get tokens for the endpoints of the bridge: in a metadata document for each endpoint (RFC 9728), and
  * in challenges that name it. All addresses derive from `publicUrl`, never from the Host of a request.
  */
+
 import type { FastifyInstance } from 'fastify'
 import type { Fault } from '../../base/fault/fault.js'
+import { PROTECTED_RESOURCE } from '../../base/texts/well-known.js'
 import type { Grant } from '../../mcp/protocol/call.js'
 import { publish } from './documents.js'
 
@@ -30,9 +32,6 @@ export interface ProtectedOptions {
 
 const itself = (scope: string) => scope
 
-/** The well-known path of the metadata of a protected resource (RFC 9728, section 3.1). */
-export const METADATA = '/.well-known/oauth-protected-resource'
-
 /** The endpoints by their paths at the bridge. */
 export function protectedEndpoints({ publicUrl, served, scopes }: ProtectedOptions): Map<string, ProtectedEndpoint> {
   const { origin, pathname } = new URL(publicUrl)
@@ -43,7 +42,7 @@ export function protectedEndpoints({ publicUrl, served, scopes }: ProtectedOptio
     const addresses = new Set([...paths.values()].map((path) => origin + prefix + path))
     for (const [path, known] of paths) {
       const shown = prefix + known
-      const metadata = origin + METADATA + shown
+      const metadata = origin + PROTECTED_RESOURCE + shown
       const challengeFor = ({ data }: Fault, { nameOf = itself }: Grant) => {
         const names = String(data['scope'] ?? '')
           .split(' ')
@@ -79,7 +78,7 @@ export function metadataPaths(endpoints: MetadataOptions['endpoints']): Readonly
   const all = [...endpoints]
   // The paths that clients know come last and win.
   return new Map([
-    ...all.map(([path, endpoint]) => [METADATA + path, endpoint] as const),
+    ...all.map(([path, endpoint]) => [PROTECTED_RESOURCE + path, endpoint] as const),
     ...all.map(([, endpoint]) => [new URL(endpoint.metadata).pathname, endpoint] as const),
   ])
 }

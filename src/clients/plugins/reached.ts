@@ -1,7 +1,9 @@
 /** How clients reach the bridge: by which protocol, host and path prefix. Trusted proxies in front of it say so in headers. */
+
 import { BlockList, isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
-import { METADATA, prefixOf } from './protected-resource.js'
+import { PROTECTED_RESOURCE } from '../../base/texts/well-known.js'
+import { prefixOf } from './protected-resource.js'
 
 /** How a client has reached the bridge with a request. */
 export interface Reached {
@@ -75,18 +77,21 @@ export function publicAddresses(
       prefix: reached.prefix,
       endpoint: (request, path) => reached.origin(request) + reached.prefix(request) + path,
       // Beside the prefix, a proxy could not tell whose it is.
-      metadata: (request, path) => reached.origin(request) + reached.prefix(request) + METADATA + path,
-      metadataPaths: (path) => [METADATA + path],
+      metadata: (request, path) => reached.origin(request) + reached.prefix(request) + PROTECTED_RESOURCE + path,
+      metadataPaths: (path) => [PROTECTED_RESOURCE + path],
     }
   const { origin, pathname } = new URL(publicUrl)
   const prefix = prefixOf(pathname, paths)
-  const known = new Set(paths.map((path) => METADATA + prefix + path))
+  const known = new Set(paths.map((path) => PROTECTED_RESOURCE + prefix + path))
   return {
     prefix: () => prefix,
     endpoint: (_request, path) => origin + prefix + path,
-    metadata: (_request, path) => origin + METADATA + prefix + path,
+    metadata: (_request, path) => origin + PROTECTED_RESOURCE + prefix + path,
     // As clients request them, and without the prefix that a proxy may remove there, too.
-    metadataPaths: (path) => [METADATA + prefix + path, ...(known.has(METADATA + path) ? [] : [METADATA + path])],
+    metadataPaths: (path) => [
+      PROTECTED_RESOURCE + prefix + path,
+      ...(known.has(PROTECTED_RESOURCE + path) ? [] : [PROTECTED_RESOURCE + path]),
+    ],
   }
 }
 

@@ -1,6 +1,7 @@
 /** The codec of 2026-07-28 towards servers: writes requests with their envelope, reads results with their type. */
 
 import { Fault } from '../../base/fault/fault.js'
+import { faults } from '../../base/fault/faults.js'
 import type { Response } from '../../base/rpc/message.js'
 import { detach, wireOf } from '../../base/rpc/source.js'
 import { EMPTY, edit, has, type Json, objectIn, type Payload, raw, value, write } from '../../base/rpc/splice.js'
@@ -17,7 +18,11 @@ const TYPE = { resultType: undefined }
 const CACHE_HINTS = { ttlMs: undefined, cacheScope: undefined }
 const INVALID_HINT: CacheHint = { ttlMs: 0, scope: 'private' }
 /** Errors with an HTTP status of their own (MCP 2026-07-28, streamable-http, responses). */
-const STATUSES: Readonly<Record<number, number>> = { [-32601]: 404, [-32020]: 400, [-32021]: 400, [-32022]: 400 }
+const STATUSES = new Map<number, number>(
+  [faults.methodNotFound, faults.headerMismatch, faults.missingCapability, faults.unsupportedRevision].map(
+    ({ code, status }) => [code, status],
+  ),
+)
 
 /** `_meta` that contain only an envelope, by caller: all calls of a legacy session have the same one. */
 const envelopes = new WeakMap<Caller, Json>()
@@ -155,7 +160,7 @@ function decodeError(error: Payload): Final {
   }
   const data = raw(error, 'data')
   const malformed = code === -32602 && namesMissingKeys(error)
-  return { kind: 'error', error: { code, message, data, from: error }, status: malformed ? 400 : STATUSES[code] }
+  return { kind: 'error', error: { code, message, data, from: error }, status: malformed ? 400 : STATUSES.get(code) }
 }
 
 /** Whether an error is about an incomplete envelope, not about invalid arguments. */

@@ -4,6 +4,7 @@
  */
 
 import { Fault } from '../../base/fault/fault.js'
+import { faults } from '../../base/fault/faults.js'
 import type { Response } from '../../base/rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, textUnder, value } from '../../base/rpc/splice.js'
 import type { ServerRecorder } from '../../mcp/ports/recorder.js'
@@ -69,10 +70,6 @@ const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429, 
 const WEAK_EVIDENCE: ReadonlySet<number> = new Set([500])
 /** HTTP statuses of an address that accepts no POST, such as that of an HTTP+SSE stream. Their body is ignored. */
 const METHOD_REFUSED: ReadonlySet<number> = new Set([405, 501])
-/** Errors that only modern servers send. */
-const HEADER_MISMATCH = -32020
-const MISSING_CAPABILITY = -32021
-const UNSUPPORTED_REVISION = -32022
 
 /**
  * Probes a server. Rejects with a ChannelError if it is unreachable or refuses the probe without evidence, and with a
@@ -153,13 +150,13 @@ export function readAnswer(
 function readError(error: Payload, peer: Peer): ProbeResult | 'headers refused' | Fault {
   const code = value(error, 'code')
   const supported = supportedIn(error)
-  if (code === UNSUPPORTED_REVISION) {
+  if (code === faults.unsupportedRevision.code) {
     if (supported.length > 0 && supported.every(isLater)) return speaksOnly(supported)
     if (!supported.some(isModern))
       return legacy(`it supports ${supported.join(', ') || 'no version'}`, peer, { spoke: true })
-  } else if (code === HEADER_MISMATCH && peer.channel.transport === 'http') {
+  } else if (code === faults.headerMismatch.code && peer.channel.transport === 'http') {
     return 'headers refused'
-  } else if (code !== MISSING_CAPABILITY && code !== HEADER_MISMATCH) {
+  } else if (code !== faults.missingCapability.code && code !== faults.headerMismatch.code) {
     return legacy(`it answered server/discover with the error ${textUnder(error, 'code')}`, peer, { spoke: true })
   }
   return {

@@ -1,11 +1,11 @@
 /** Finds the manifest that covers a candidate, and verifies its signature. */
 
+import { MANIFEST_PATH } from '../../base/texts/well-known.js'
 import { canonical } from '../../config/endpoint.js'
 import type { Candidate } from './candidate.js'
 import type { FetchDocument } from './documents.js'
 import type { ManifestServer } from './manifest.js'
 import type { TakeStep } from './progress.js'
-import { MANIFEST_PATH } from './sources/well-known.js'
 import { namesEndpoint } from './trust/judge.js'
 import type { Verification } from './trust/jws.js'
 

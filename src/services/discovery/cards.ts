@@ -2,8 +2,10 @@
  * Makes the server cards (SEP-2127) and the AI Catalog of what this bridge serves. They are the same for everybody, so they
  * have only what anybody may know who has the address: no tools, and no members of groups.
  */
+
 import { digest } from '../../base/crypto/digest.js'
 import { printable } from '../../base/texts/printable.js'
+import { CATALOG_PATH } from '../../base/texts/well-known.js'
 import { LEGACY, MODERN } from '../../mcp/protocol/eras.js'
 import { CARD_PATH, CARD_TYPE } from './sources/server-card.js'
 
@@ -33,9 +35,8 @@ export interface CardDocument {
   etag: string
 }
 
-/** The path of the AI Catalog. */
-export const CATALOG_PATH = '/.well-known/ai-catalog.json'
-const CATALOG_TYPE = 'application/ai-catalog+json'
+/** The media type of the AI Catalog. */
+export const CATALOG_TYPE = 'application/ai-catalog+json'
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json'
 /** Most characters of texts in cards, without the mark that there were more. */
 const TEXT = 99

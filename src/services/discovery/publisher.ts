@@ -1,4 +1,5 @@
 /** What the bridge publishes of the servers and groups that it serves, from the descriptions of its mounts. */
+import { CATALOG_PATH } from '../../base/texts/well-known.js'
 import { ConfigError, groupPaths, type HttpListen, type Settings, servedPaths } from '../../config/settings.js'
 import type { CardDocument } from './cards.js'
 import type { Fronted, Published } from './publish.js'
@@ -39,7 +40,7 @@ export async function publisher(
   const { publish, publicUrl: base, auth } = settings
   if (!publish || base === undefined) return undefined
   const { publishing, publisherOf } = await import('./publish.js')
-  const { cardDocuments, CATALOG_PATH, cardPath } = await import('./cards.js')
+  const { cardDocuments, cardPath } = await import('./cards.js')
   const { readSigningKey } = await import('./trust/keys.js')
   const key = publish.key === undefined ? undefined : await readSigningKey(publish.key).catch(unusable)
   const named = { publisher: publish.publisher ?? publisherOf(base), base }

@@ -2,7 +2,9 @@
 
 import * as z from 'zod'
 import type { Fetched } from '../../../base/net/fetch.js'
+import { CATALOG_PATH, MANIFEST_PATH } from '../../../base/texts/well-known.js'
 import { Findings } from '../candidate.js'
+import { CATALOG_TYPE } from '../cards.js'
 import type { FetchDocument, FetchHow } from '../documents.js'
 import { failure } from '../failure.js'
 import { about, CARD_PATH, CARD_TYPE, readCard, readCardBytes, resolved } from './server-card.js'
@@ -21,11 +23,6 @@ export type ReadManifest = (bytes: Uint8Array) => {
   }[]
 }
 
-/** The path of the manifest. */
-export const MANIFEST_PATH = '/.well-known/mcp.json'
-/** The path of the AI Catalog. */
-const CATALOG_PATH = '/.well-known/ai-catalog.json'
-const CATALOG_TYPE = 'application/ai-catalog+json'
 /** Paths of older drafts. Only addresses are read from these documents. */
 const DRAFT_CATALOG_PATH = '/.well-known/mcp/catalog.json'
 const DRAFT_CARD_PATH = '/.well-known/mcp/server-card.json'
