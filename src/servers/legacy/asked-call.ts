@@ -156,7 +156,7 @@ export class AskedCall {
   sendProgress(progress: number): void {
     for (const [, question] of this.#open()) {
       const params = progressOf(question, progress)
-      if (params !== undefined) this.session.notify('notifications/progress', params).catch(() => {})
+      if (params !== undefined) this.session.link.peer.notify('notifications/progress', params).catch(() => {})
     }
   }
 

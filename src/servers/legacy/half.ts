@@ -66,11 +66,12 @@ export class LegacyHalf implements Half {
     const params = meta === undefined ? notice.params : edit(notice.params, { _meta: meta })
     const session = await this.sessions.use(notice)
     if (leavesTraces(notice.method)) session.hasTraces = true
-    await session.notify(notice.method, params).finally(() => session.unuse())
+    await session.link.peer.notify(notice.method, params).finally(() => session.unuse())
   }
 
   async #rootsChanged(notice: Notice): Promise<void> {
-    await Promise.all(this.sessions.hearing(notice).map((session) => session.notify(notice.method, notice.params)))
+    const { method, params } = notice
+    await Promise.all(this.sessions.hearing(notice).map(({ link }) => link.peer.notify(method, params)))
   }
 
   /** Throws OwnedByReplica if another replica owns the parked call or the tasks that this call names. */

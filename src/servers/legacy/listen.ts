@@ -99,7 +99,7 @@ class Listening {
 
   constructor(session: LegacySession, call: Call, tasks: LegacyTasks) {
     this.#session = session
-    this.#reservation = session.reserve(call.principal)
+    this.#reservation = session.link.peer.reserve(call.principal)
     this.#pending = new PendingChanges({ call, reservation: this.#reservation })
     this.#call = call
     this.#tasks = tasks

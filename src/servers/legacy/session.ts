@@ -180,11 +180,6 @@ export class LegacySession extends Pooled implements Owner {
     })
   }
 
-  /** Begins a reservation for messages that wait for a principal. */
-  reserve(principal: string): Reservation {
-    return this.#peer.reserve(principal)
-  }
-
   get revision(): LegacyRevision {
     return this.handshake.revision
   }
@@ -204,10 +199,6 @@ export class LegacySession extends Pooled implements Owner {
     if (this.serverRequests.held.questions.size > 0 && methodTraits(call.method).asks)
       this.serverRequests.giveHeld(exchange)
     return exchange
-  }
-
-  notify(method: string, params: Sent): Promise<void> {
-    return this.#peer.notify(method, params)
   }
 
   /** Sends a request of the bridge itself. Rejects with a ChannelError, or with SessionLost. */

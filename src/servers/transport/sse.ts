@@ -49,10 +49,6 @@ export class SseTransport implements Transport {
   limit(lengths: MessageLengths): void {
     this.#origin.limit(lengths)
   }
-
-  close(): Promise<void> {
-    return this.#origin.close()
-  }
 }
 
 class SseChannel implements Channel {
