@@ -73,13 +73,8 @@ interface Bridge {
   leave(): Promise<void>
 }
 
-/** A bridge with one server, which passes no bytes by. */
-async function bridgeBefore(
-  t: Test,
-  server: LegacyHttp,
-  replica?: ReturnType<ReturnType<typeof sharedBy>>,
-): Promise<Bridge> {
-  const upstream = new Server({
+function upstreamAt(server: LegacyHttp): Server {
+  return new Server({
     name: 'weather',
     memory: unlimited(),
     transport: new HttpTransport({ url: new URL(server.url) }),
@@ -95,6 +90,15 @@ async function bridgeBefore(
     maxSessions: 10,
     parked: { ttl: 60_000, max: 10, maxPerPrincipal: 10 },
   })
+}
+
+/** A bridge with one server, which passes no bytes by. */
+async function bridgeBefore(
+  t: Test,
+  server: LegacyHttp,
+  replica?: ReturnType<ReturnType<typeof sharedBy>>,
+): Promise<Bridge> {
+  const upstream = upstreamAt(server)
   const app = fastify({ exposeHeadRoutes: false })
   const handed = replica && new HandedSessions(replica, 'weather')
   const ended = (id: string, session: KeptSession) => handed?.ended(id, session)
@@ -651,4 +655,20 @@ t.test('another replica goes on with the session of one that shuts down, which t
   t.equal(two.sessions.size, 1)
   t.equal((await send('DELETE', two.url, undefined, headers as never)).status, 200)
   await until(() => server.received.some(({ method }) => method === 'DELETE'), 'the end at the server')
+})
+
+t.test('a session of another replica with which nothing can go on takes no room', async (t) => {
+  const upstream = upstreamAt(await LegacyHttp.start(t))
+  t.teardown(() => upstream.close(true))
+  const sender = { principal: 'local', caller: { revision: '2025-11-25', capabilities: '{}' } } as const
+  const route = await upstream.legacyRoute(sender)
+  const resume = route === 'translate' ? undefined : route.resume
+  if (!resume) throw new Error('no sessions')
+  const left = { session: 's', revision: '2025-11-25', offered: '{}', ready: true } as const
+  await t.rejects(resume({ ...left, cookies: 'no cookies' }, sender, '{}'))
+  t.equal(upstream.sessions, 0)
+  const direct = await resume(left, sender, '{}')
+  t.equal(upstream.sessions, 1)
+  direct.close()
+  t.equal(upstream.sessions, 0)
 })

@@ -260,10 +260,7 @@ export class Detection {
    * answer, because another process would take as long to start. Rejects with a ChannelError or a Fault, or with a
    * Contradiction if the program turns out to be modern meanwhile.
    */
-  async channel(
-    transport: Transport,
-    { stateless = false, account, credential }: NonNullable<Parameters<Transport['open']>[0]> = {},
-  ): Promise<Peer> {
+  async channel(transport: Transport, options: NonNullable<Parameters<Transport['open']>[0]> = {}): Promise<Peer> {
     while (!this.hasSpare && this.#starting) {
       const awaited = this.#starting
       await awaited.over
@@ -278,7 +275,7 @@ export class Detection {
       return spare
     }
     const { log, recorder } = this.#options
-    const peer = new Peer(await transport.open({ stateless, account, credential }), log, recorder)
+    const peer = new Peer(await transport.open(options), log, recorder)
     this.#unprobed.add(peer)
     return peer
   }

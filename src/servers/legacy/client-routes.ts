@@ -10,7 +10,6 @@ import type { Verdict } from '../era/verdict.js'
 import { credentialOf } from '../failure.js'
 import type { Access } from '../half.js'
 import type { ServerOptions } from '../options.js'
-import { Peer } from '../peer.js'
 import type { DirectServerSession } from './direct-session.js'
 import { type DirectSessionOpening, DirectSessions } from './direct-sessions.js'
 import { type OpenDirectSession, ReopeningSession } from './reopening-session.js'
@@ -107,7 +106,7 @@ export class ClientRoutes {
   async #supportsSessions({ transport, listsLegacy }: Verdict, sender: Sender): Promise<boolean> {
     const { clientInfo, capabilities, account } = this.#sessions.identityOf(sender)
     const credential = credentialOf(sender)
-    const peer = new Peer(await transport.open(), this.#options.log, this.#options.recorder)
+    const peer = await this.#access.detection.channel(transport)
     peer.account = account
     const params = initializeParams(NEWEST_LEGACY, clientInfo, capabilities)
     try {

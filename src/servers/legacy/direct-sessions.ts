@@ -12,14 +12,13 @@ import type { Account } from '../../mcp/protocol/account.js'
 import type { Sender } from '../../mcp/protocol/call.js'
 import type { LeftDirectSession } from '../../mcp/protocol/upstream.js'
 import type { Verdict } from '../era/verdict.js'
-import { Contradiction, credentialOf } from '../failure.js'
+import { Contradiction } from '../failure.js'
 import type { Access } from '../half.js'
 import type { ServerOptions } from '../options.js'
-import { Peer } from '../peer.js'
+import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { answersIn } from './client-traces.js'
 import { DirectServerSession, type DirectSessionOptions, type LeftSession } from './direct-session.js'
-import { keepAlive } from './keep-alive.js'
 import { openLink } from './link.js'
 
 /** How a direct session is opened. */
@@ -95,22 +94,29 @@ export class DirectSessions {
   }
 
   /** Goes on with a session over HTTP that another replica has left. Rejects with a Fault. */
-  async resume({ transport }: Verdict, left: LeftDirectSession, sender: Sender): Promise<DirectServerSession> {
-    const { occupancy } = this.#access.capacity
+  async resume(verdict: Verdict, left: LeftDirectSession, sender: Sender): Promise<DirectServerSession> {
+    const { capacity, detection } = this.#access
+    const { occupancy } = capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     const account = this.#options.accounts?.for(sender)
     const occupant = this.#occupantOf(sender.principal, account)
     occupancy.enter(occupant)
-    const channel = await transport.open({ account, session: left })
-    const peer = new Peer(channel, this.#options.log, this.#options.recorder)
-    peer.headers = credentialOf(sender)
-    peer.account = account
-    this.#peers.add(peer)
-    const direct = DirectServerSession.resume(peer, left, this.#optionsOf(peer, occupant, { fromHttp: true }))
-    occupant.direct = direct
-    keepAlive(peer, this.#options.ping)
+    try {
+      occupant.direct = await openLink({
+        options: this.#options,
+        detection,
+        verdict,
+        identity: { account, credential: sender.credential, session: left },
+        peers: this.#peers,
+        begin: async (peer) =>
+          DirectServerSession.resume(peer, left, this.#optionsOf(peer, occupant, { fromHttp: true })),
+      })
+    } catch (error) {
+      occupancy.leave(occupant)
+      throw error
+    }
     this.#report('opened', occupant)
-    return direct
+    return occupant.direct
   }
 
   #occupantOf(principal: string, account: Account | undefined, key?: string): DirectSessionOccupant {

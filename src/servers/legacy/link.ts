@@ -3,8 +3,6 @@
  * knows it, with a request that changes nothing: a look.
  */
 import type { Response } from '../../base/rpc/message.js'
-import type { Account } from '../../mcp/protocol/account.js'
-import type { CallersHeaders } from '../../mcp/protocol/call.js'
 import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import type { Detection } from '../era/detection.js'
 import type { Verdict } from '../era/verdict.js'
@@ -12,7 +10,7 @@ import { Contradiction, openingFault } from '../failure.js'
 import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { type Doubt, doubtIn, type Loss, lossShownBy } from '../session-loss.js'
-import { ChannelError } from '../transport/channel.js'
+import { ChannelError, type Transport } from '../transport/channel.js'
 import { keepAlive } from './keep-alive.js'
 
 /** The result of a look; undefined if it could not be sent. */
@@ -96,11 +94,11 @@ interface LinkOpening<S> {
   options: Pick<ServerOptions, 'name' | 'ping'>
   detection: Detection
   verdict: Verdict
-  /** Whose credentials are used. */
-  identity: { account?: Account | undefined; credential?: CallersHeaders | undefined }
+  /** Whose credentials are used. `session`: the one to go on with, which another replica has left. */
+  identity: Pick<NonNullable<Parameters<Transport['open']>[0]>, 'account' | 'credential' | 'session'>
   /** Gets its peer as soon as there is one. */
   peers: Set<Peer>
-  /** Performs the handshake. Rejects with a ChannelError or a Fault. */
+  /** Performs the handshake, if there is one. Rejects with a ChannelError or a Fault. */
   begin(peer: Peer): Promise<S>
 }
 
@@ -122,7 +120,7 @@ export async function openLink<S extends { readonly revision: LegacyRevision | u
     const session = await begin(peer)
     if (session.revision === undefined) return session
     detection.opened(peer)
-    detection.markAvailable(false)
+    if (!identity.session) detection.markAvailable(false)
     keepAlive(peer, options.ping)
     return session
   } catch (error) {
