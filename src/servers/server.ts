@@ -24,9 +24,6 @@ import { Revision } from './revision.js'
 import { TaskOwners } from './task-owners.js'
 import { HttpTransport } from './transport/http.js'
 
-/** Milliseconds between attempts to open a subscription with a program again. */
-const LISTEN_AGAIN = { first: 1_000, most: 30_000 }
-
 /** What a server is to the rest of the bridge, at one address or at several. */
 export type UpstreamServer = Pick<Server, Exclude<keyof Server, 'openSession'>>
 
@@ -315,7 +312,6 @@ export class Server implements Upstream {
     if (call.method === LISTEN && this.isProgram)
       return keepOpen(call, {
         listen: (one) => this.#modern.handle(one).catch((error: unknown) => this.#answerInOtherEra(one, error)),
-        delays: LISTEN_AGAIN,
       })
     return this.#modern.handle(call)
   }

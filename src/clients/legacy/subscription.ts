@@ -35,8 +35,6 @@ export interface ChangesOptions {
   log: Pick<Log, 'debug'>
 }
 
-/** Milliseconds before a subscription is opened again. */
-const REOPEN = { first: 1_000, most: 30_000 }
 /** Most subscribed resources of a session. */
 const MAX_SESSION_URIS = 1_000
 
@@ -72,7 +70,6 @@ export class SessionChanges {
         return retries
       },
       missed: () => this.#tell(this.#wanted),
-      delays: REOPEN,
     })
   }
 

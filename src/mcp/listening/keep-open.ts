@@ -16,6 +16,8 @@ import {
 } from '../protocol/subscriptions.js'
 
 export const ENDED: Final = { kind: 'result', result: EMPTY }
+/** Milliseconds before a subscription is opened again, unless there is a reason for others. */
+export const REOPEN: Backoff = { first: 1_000, most: 30_000 }
 
 /** Tells a client of the first acknowledgement only. */
 export class OneAcknowledgement {
@@ -50,8 +52,8 @@ export interface KeepOpenOptions {
   listen(call: Call, agreed: SubscriptionFilter | undefined): Promise<Final>
   /** What a replacement has to accept, of what was accepted first. */
   lasting?(agreed: SubscriptionFilter): SubscriptionFilter
-  /** Milliseconds between attempts: none before the first one. */
-  delays: Backoff
+  /** Milliseconds between attempts, by default REOPEN: none before the first one. */
+  delays?: Backoff
 }
 
 /** Milliseconds after which to stop opening it again, and after which an open subscription counts as stable. */
@@ -64,7 +66,7 @@ class ReportsLess extends Error {}
 /** Ends with an empty result if a replacement reports less, or none could be opened in time. Rejects before the acknowledgement. */
 export async function keepOpen(
   call: Call,
-  { listen, lasting = (agreed) => agreed, delays }: KeepOpenOptions,
+  { listen, lasting = (agreed) => agreed, delays = REOPEN }: KeepOpenOptions,
 ): Promise<Final> {
   let lostSince = 0
   let openSince = undefined as number | undefined

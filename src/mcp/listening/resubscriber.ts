@@ -10,6 +10,7 @@ import { type Backoff, backoff, pause } from '../../base/time/pause.js'
 import { within } from '../../base/time/time.js'
 import type { Final, Notify, ServerNotification } from '../protocol/call.js'
 import { ACKNOWLEDGED, filterIn, isNothing, NOTHING, type SubscriptionFilter } from '../protocol/subscriptions.js'
+import { REOPEN } from './keep-open.js'
 
 /** Whether the server does not support subscriptions or refuses this one, so that a retry would not help. */
 export function isRefusedForGood(error: unknown): boolean {
@@ -32,8 +33,8 @@ export interface ResubscriberOptions {
   failed(error: unknown): boolean
   /** Called when a subscription is open again after a gap, in which changes may have been missed. */
   missed?(): void
-  /** Delays before it is opened again. They start over after a subscription that was open for LASTING milliseconds. */
-  delays: Backoff
+  /** Milliseconds before it is opened again, by default REOPEN. They start over after a subscription that was open for LASTING milliseconds. */
+  delays?: Backoff
 }
 
 /** Milliseconds in which the server has to acknowledge a subscription, and after which the delays start over. */
@@ -126,7 +127,7 @@ export class Resubscriber {
   }
 
   async #reopen(reopening: HangUp): Promise<void> {
-    while (await pause(backoff(this.#failures++, this.#options.delays), reopening)) {
+    while (await pause(backoff(this.#failures++, this.#options.delays ?? REOPEN), reopening)) {
       try {
         await this.#options.reopen()
         break

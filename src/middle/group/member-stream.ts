@@ -17,9 +17,6 @@ export interface MemberStreamOptions {
   missed(): void
 }
 
-/** Milliseconds before the subscription is opened again. */
-const REOPEN = { first: 1_000, most: 30_000 }
-
 export class MemberStream {
   /** The first acknowledgement of the server, empty if it refuses subscriptions; undefined if it was unreachable. */
   readonly agreed: Promise<SubscriptionFilter | undefined>
@@ -43,7 +40,6 @@ export class MemberStream {
         return !isRefusedForGood(error)
       },
       missed,
-      delays: REOPEN,
     })
     this.agreed = open().catch((error: unknown) => {
       if (isRefusedForGood(error)) return NOTHING
