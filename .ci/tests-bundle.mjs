@@ -22,8 +22,11 @@ export async function bundle(out, names, programs) {
     logLevel: 'warning',
     // esbuild finds its program beside itself, cyclonedx has optional parts, and tests look at what OpenTelemetry loads.
     external: ['esbuild', '@cyclonedx/*', '@opentelemetry/*'],
-    // As in build.mjs.
-    alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
+    alias: {
+      // As in build.mjs.
+      'jsonc-parser': 'jsonc-parser/lib/esm/main.js',
+      'async-hook-domain': resolve('.ci/tests-domain.mjs'),
+    },
     banner: {
       js: "import { createRequire as requireOf } from 'node:module'\nconst require = requireOf(import.meta.url)",
     },

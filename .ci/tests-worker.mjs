@@ -16,6 +16,21 @@ import { current } from './tests-current.mjs'
 /** Ticks of the clock in /proc, in a second. */
 const TICKS = 100
 
+/** Milliseconds between two writes of what tap says. A write for each line would wake the parent 100,000 times. */
+const WRITING = 50
+const { stdout } = process
+const write = stdout.write.bind(stdout)
+let unwritten = ''
+stdout.write = (text) => {
+  if (unwritten === '') setTimeout(writeAll, WRITING).unref()
+  unwritten += text
+  return true
+}
+process.on('exit', () => {
+  stdout.write = write
+  writeAll()
+})
+
 /** Milliseconds of a timer that is long, and milliseconds in which those of a file end that are about to be cleared. */
 const LONG = 10_000
 const CLEARING = 15_000
@@ -24,6 +39,13 @@ let timers = []
 let worthRemoving = 1_000
 
 for (const name of ['setTimeout', 'setInterval']) globalThis[name] = watched(globalThis[name])
+
+// In place of the hooks that tap has for this (tests-domain.mjs).
+process.on('uncaughtException', (error, origin) => {
+  const thrown = typeof error === 'object' && error !== null ? error : { error }
+  thrown.tapCaught = origin
+  innermost(tap).threw(thrown)
+})
 
 // Files have a limit of their own; all of them together have none.
 tap.setTimeout(0)
@@ -46,6 +68,7 @@ async function run(name, path, patience) {
   })
   const left = await timersLeft()
   if (left.length > 0) process.stderr.write(`Timers left running:\n${left.join('\n')}\n`)
+  writeAll()
   // tap lets it go when it writes for the first time.
   process.channel.ref()
   process.send({
@@ -57,12 +80,24 @@ async function run(name, path, patience) {
   })
 }
 
+function writeAll() {
+  const text = unwritten
+  unwritten = ''
+  if (text !== '') write(text)
+}
+
+/** The test that is running, of those below another one. */
+function innermost(test) {
+  const below = [...test.activeSubtests].at(-1)
+  return below === undefined ? test : innermost(below)
+}
+
 /** The function that sets timers. It notes the long ones. */
 function watched(set) {
   const noting = (callback, milliseconds, ...rest) => {
     const timer = set(callback, milliseconds, ...rest)
     if (milliseconds < LONG) return timer
-    timers.push({ timer: new WeakRef(timer), stack: new Error(`${milliseconds} ms`).stack })
+    timers.push({ timer: new WeakRef(timer), place: new Error(`${milliseconds} ms`) })
     if (timers.length >= worthRemoving) {
       timers = timers.filter(isRunning)
       worthRemoving = 2 * timers.length + 1_000
@@ -85,7 +120,7 @@ async function timersLeft() {
     if (timers.length === 0) return []
     await pause(50)
   } while (performance.now() < end)
-  const left = timers.map(({ stack }) => stack)
+  const left = timers.map(({ place }) => place.stack)
   timers = []
   return left
 }

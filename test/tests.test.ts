@@ -75,11 +75,17 @@ t.test('files share processes, and each failure has the name of its file', async
   })
   t.equal(status, 1)
   const failed = [...stdout.matchAll(/^ {2}npm run test:only -- runner\/(.+)\.example\.ts$/gm)].map(([, name]) => name)
-  t.same(failed.sort(), ['empty', 'exits', 'fails', 'late', 'throws'])
-  const told = ['a sum that is wrong', 'thrown by the file itself', 'test unfinished', 'heard by nobody']
+  t.same(failed.sort(), ['empty', 'exits', 'fails', 'late', 'rejects', 'throws'])
+  const told = [
+    'a sum that is wrong',
+    'thrown by the file itself',
+    'test unfinished',
+    'heard by nobody',
+    'rejected for nobody',
+  ]
   for (const what of told) t.match(stdout, what)
   t.match(stdout, 'test/runner/fails.example.ts:5', 'a place is that of the source')
-  t.match(stdout, /^4 files passed, 5 failed, \d+ assertions/m)
+  t.match(stdout, /^4 files passed, 6 failed, \d+ assertions/m)
   t.match(stdout, /^ +\d+\.\d +\d+\.\d {2}runner\/passes\.example$/m, 'with its seconds and CPU time')
 })
 
