@@ -3,11 +3,12 @@
  * document, `resource` refused, bare scopes refused, `.default` refused beside others, redirect addresses checked, and
  * tokens for the application's id.
  */
-import { createHash, generateKeyPairSync, randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SignJWT } from 'jose'
 import type { Test } from 'tap'
+import { rsaKeys } from './rsa-keys.js'
 import { plant } from './secrets.js'
 
 const ID = '11111111-2222-3333-4444-555555555555'
@@ -22,7 +23,7 @@ export class Entra {
   readonly version: 1 | 2
   /** Requests, by path. */
   readonly asked: { path: string; params: URLSearchParams }[] = []
-  readonly #keys = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  readonly #keys = rsaKeys()
   readonly #codes = new Map<string, URLSearchParams>()
   /** What was asked for with each refresh token. */
   readonly #refresh = new Map<string, string>()

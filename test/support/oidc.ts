@@ -1,10 +1,11 @@
 /** A real authorization server (oidc-provider), where whoever comes is signed in and agrees, unless a test says otherwise. */
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { errors, type GrantRequest, Provider } from 'oidc-provider'
 import type { Test } from 'tap'
+import { rsaKeys } from './rsa-keys.js'
 import { plant } from './secrets.js'
 
 export interface OidcOptions {
@@ -222,7 +223,7 @@ function parsed(body: Buffer): unknown {
 
 function configuration(options: OidcOptions): object {
   const { scopes = 'mcp:read mcp:write', lifetime = 3_600, clients = [], registration = true, documents = {} } = options
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const { privateKey } = rsaKeys()
   return {
     clients: [{ ...RESOURCE_SERVER, redirect_uris: [], response_types: [], grant_types: [] }, ...clients],
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }] },

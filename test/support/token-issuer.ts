@@ -1,9 +1,10 @@
 /** An issuer of access tokens whose keys the test has, so that it can also make tokens that are wrong. */
-import { createHmac, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
+import { createHmac, type KeyObject, randomUUID } from 'node:crypto'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type JWK, SignJWT } from 'jose'
 import type { Test } from 'tap'
+import { rsaKeys } from './rsa-keys.js'
 
 type Json = Record<string, unknown>
 
@@ -43,7 +44,7 @@ export class TokenIssuer {
       })
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    const { privateKey, publicKey } = rsaKeys()
     own = new TokenIssuer(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, privateKey, publicKey)
     t.teardown(() => {
       server.closeAllConnections()

@@ -1,6 +1,7 @@
 /** Tokens that are not accepted at an endpoint, each wrong in one way. */
 import { createHmac, createPrivateKey, generateKeyPairSync } from 'node:crypto'
 import { CompactEncrypt, type JWK } from 'jose'
+import { rsaKeys } from './rsa-keys.js'
 import type { TokenIssuer } from './token-issuer.js'
 
 type Json = Record<string, unknown>
@@ -12,7 +13,7 @@ export async function wrongTokens(
   elsewhere: string,
 ): Promise<[name: string, token: string][]> {
   const { host } = new URL(here)
-  const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const other = rsaKeys()
   const elliptic = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const now = Math.floor(Date.now() / 1_000)
   const good: Json = { aud: here }
@@ -30,9 +31,7 @@ export async function wrongTokens(
   const encrypted = await new CompactEncrypt(Buffer.from(JSON.stringify(all)))
     .setProtectedHeader({ alg: 'RSA-OAEP-256', enc: 'A256GCM', kid: 'k1' })
     .encrypt(issuer.publicKey)
-  const weak = createPrivateKey(
-    generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'pem', type: 'pkcs8' }),
-  )
+  const weak = createPrivateKey(rsaKeys().privateKey.export({ format: 'pem', type: 'pkcs8' }))
   const claims = (more: Json, header: Json = {}) => issuer.token({ ...good, ...more }, header)
   const rows: [name: string, token: string | Promise<string>][] = [
     // The signature.
