@@ -19,7 +19,7 @@ import { run, Worker } from './tests-process.mjs'
 
 const HELP = `Usage: npm run test:only -- [options] [files and folders]
 
-Runs all tests, or those of some files and folders of test: rpc, wire/relay.test.ts, test/cli
+Runs all tests, or those of some files and folders of test: rpc, wire/session.test.ts, test/cli
 
   --kind K   files *.K.ts: test (the default), slow, soak, memory, field or containers; several with
              commas

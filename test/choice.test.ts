@@ -186,9 +186,9 @@ t.test('a reload hides items from clients that know them, in sessions of any kin
   const entries = (choice: object) => ({ old: { url: server.url, ...choice }, new: { url: modern.url, ...choice } })
   const { url, bridge } = await startBridge(t, {}, { mcpServers: entries({}) })
   const at = (name: string) => new URL(`/${name}/mcp`, url).href
-  const relayed = await LegacyClient.open(at('old'))
+  const direct = await LegacyClient.open(at('old'))
   const translated = await LegacyClient.open(at('new'))
-  t.match((await relayed.call('act')).message, { result: {} })
+  t.match((await direct.call('act')).message, { result: {} })
   t.match((await translated.call('act')).message, { result: {} })
   t.match((await call(at('new'), 'tools/call', { name: 'act', arguments: {} })).message, { result: {} })
   const streams = [await SseClient.open(at('old'), '2025-06-18'), await SseClient.open(at('new'), '2025-06-18')]
@@ -199,7 +199,7 @@ t.test('a reload hides items from clients that know them, in sessions of any kin
   const settings = { mcpServers: entries(SHOWN), listen: 'http://127.0.0.1:0/mcp' }
   await bridge.reload(parseSettings(settings, { env: {}, read: () => '' }))
   const before = [server.of('tools/call').length, modern.of('tools/call').length]
-  for (const client of [relayed, translated]) t.ok((await client.call('act')).message.error)
+  for (const client of [direct, translated]) t.ok((await client.call('act')).message.error)
   for (const stream of streams)
     t.equal((await stream.post({ jsonrpc: '2.0', id: 9, method: 'tools/call', params: act() })).status, 404)
   for (const name of ['old__act', 'new__act'])

@@ -48,7 +48,7 @@ for (const protocol of ['https', 'http'] as const) {
         { ...NONE, ...trusting(t), [variable]: proxy.url },
       )
       const [, bridge = ''] = await says(program, /"url":"(http:[^"]+)".*"listening"/)
-      // The relay, and what the bridge asks itself.
+      // What passes unchanged, and what the bridge asks itself.
       for (const method of ['tools/call', 'tools/list', 'server/discover']) {
         const { message, status } = await call(
           bridge,

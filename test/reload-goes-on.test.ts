@@ -35,8 +35,8 @@ const others = (group: 'limits' | 'timeouts' | 'compat') =>
     .map((key) => [key, DIFFERENT[key] ?? 40_000] as const)
 
 t.test('no limit, time limit or switch that changes ends a program, a session or a stream', async (t) => {
-  const [translated, tunnelled, http] = [modernStdio(t), legacyStdio(t), await LegacyHttp.start(t)]
-  const mcpServers = { translated: translated.server, tunnelled: tunnelled.server, http: { url: http.url } }
+  const [translated, direct, http] = [modernStdio(t), legacyStdio(t), await LegacyHttp.start(t)]
+  const mcpServers = { translated: translated.server, direct: direct.server, http: { url: http.url } }
   const { bridge } = createBridge(t, {}, { mcpServers })
   const urls = await bridge.listen({ kind: 'http', host: '127.0.0.1', port: 0, path: '/mcp' })
   const at = (name: string) => urls.get(name) ?? [...bridge.groupUrls.values()][0] ?? ''
@@ -45,10 +45,10 @@ t.test('no limit, time limit or switch that changes ends a program, a session or
   const streams = await Promise.all(clients.map((client) => client.listen()))
   const listening = await listen(at('group'), { toolsListChanged: true })
   await listening.has(1)
-  const pids = () => [...translated.pids(), ...tunnelled.pids()]
+  const pids = () => [...translated.pids(), ...direct.pids()]
   for (const client of clients) await client.request('tools/list')
   // One more for the stream of the group, which starts after it has been opened.
-  await until(() => translated.pids().length === 2 && tunnelled.pids().length === 3, 'the start of all programs')
+  await until(() => translated.pids().length === 2 && direct.pids().length === 3, 'the start of all programs')
   const before = pids()
   const opened = http.of('initialize').length
   for (const group of ['limits', 'timeouts', 'compat'] as const)

@@ -52,13 +52,13 @@ t.test(`no test sleeps for more than ${MOST} ms, except the slow ones`, async (t
 
 t.test('the runner finds all tests, those of a folder, and those of a kind', async (t) => {
   const names = list().stdout.split('\n')
-  for (const name of ['rpc/splice.test', 'wire/relay.test', 'matrix.test']) t.ok(names.includes(name), name)
+  for (const name of ['rpc/splice.test', 'wire/same-era-http.test', 'matrix.test']) t.ok(names.includes(name), name)
   t.notOk(names.includes('load/isolation.soak'))
   t.ok(list('--kind', 'slow,soak').stdout.split('\n').includes('load/isolation.soak'))
-  const some = list('test/rpc', 'wire/relay.test.ts', 'fault/fault').stdout.trim().split('\n')
+  const some = list('test/rpc', 'wire/same-era-http.test.ts', 'fault/fault').stdout.trim().split('\n')
   t.ok(some.length > 10)
   t.same(
-    some.filter((name) => !/^rpc\/|^wire\/relay\.test$|^fault\/fault\.test$/.test(name)),
+    some.filter((name) => !/^rpc\/|^wire\/same-era-http\.test$|^fault\/fault\.test$/.test(name)),
     [],
   )
 })

@@ -28,15 +28,15 @@ interface Goal {
 }
 
 const TRANSLATED = ['modern-legacy-http', 'legacy-modern-http']
-const RELAYED = ['legacy-legacy-http', 'modern-modern-http']
-const HTTP = [...TRANSLATED, ...RELAYED]
+const SAME_ERA = ['legacy-legacy-http', 'modern-modern-http']
+const HTTP = [...TRANSLATED, ...SAME_ERA]
 const STDIO = ['modern-legacy-stdio', 'legacy-modern-stdio']
 
 const WORDS: Partial<Record<keyof Figures, string>> = { cpu: 'CPU', rate: 'throughput', p50: 'median latency' }
 
 const goals: readonly Goal[] = [
   ...TRANSLATED.map((lane) => ratio('small', 64, lane, 'cpu', { most: 0.65 }, { most: 0.9 })),
-  ...RELAYED.map((lane) => ratio('small', 64, lane, 'cpu', { most: 0.55 }, { most: 0.75 })),
+  ...SAME_ERA.map((lane) => ratio('small', 64, lane, 'cpu', { most: 0.55 }, { most: 0.75 })),
   ...STDIO.map((lane) => ratio('small', 64, lane, 'cpu', { most: 0.35 }, { most: 0.45 })),
   ...[...HTTP, ...STDIO].map((lane) => ratio('small', 16, lane, 'cpu', { most: 0.75 }, { most: 0.95 })),
   ...HTTP.map((lane) => ratio('small', 1, lane, 'p50', { most: 1 })),

@@ -108,7 +108,7 @@ function waysToCall({ client, server, way }: Candidate, count: number): [how: st
   const affinity: [string, number] = ['with affinity', 0]
   if (count === 1) return [affinity]
   const all: [string, number] = ['at another replica', 1]
-  // A relayed session belongs to no replica, so nothing is forwarded.
+  // A direct session over HTTP belongs to no replica, so nothing is forwarded.
   return server === 'legacy'
     ? [affinity, all]
     : [affinity, ['half at another replica', 0.5], ['90 % at another replica', 0.9], all]

@@ -29,7 +29,7 @@ export interface Scenario {
   window?: number
   /** Those of the ways that only a run of everything has. */
   further?: readonly Way[]
-  /** Only lanes between two eras are asked: others are relayed in one of the ways. */
+  /** Only lanes between two eras are asked: in others, messages pass unchanged in one of the ways. */
   translated?: true
   /** Only a run of everything has it, and one that names it. */
   rare?: true
@@ -172,7 +172,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'audit',
-    what: 'the small call with a line of the audit log, against without; nothing is relayed with it',
+    what: 'the small call with a line of the audit log, against without',
     kind: 'closed',
     question: smallCall,
     connections: ONE,

@@ -74,7 +74,7 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
   },
 }
 
-/** The lanes of the goals: the others are translated, relayed and written to pipes by the same code. */
+/** The lanes of the goals: the others are translated, passed on unchanged and written to pipes by the same code. */
 const USUAL_LANES = [
   'modern-legacy-http',
   'legacy-modern-http',
@@ -133,7 +133,7 @@ function takesPart(candidate: Candidate, scenario: Scenario, size: Size): boolea
   if (translated && kind === 'bridge' && client === server) return false
   if (size !== 'all' && scenario.further?.some((one) => one === way)) return false
   if (kind === 'bridge' && (way === undefined ? ways !== undefined : !ways?.includes(way))) return false
-  // Relayed calls of modern clients have nothing that replicas share.
+  // Calls of modern clients that pass unchanged have nothing that replicas share.
   if (scenario.kind === 'replicas')
     return kind === 'bridge' && transport === 'http' && (client === 'legacy' || server === 'legacy')
   // Ways are compared with each other.

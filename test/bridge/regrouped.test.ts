@@ -15,11 +15,11 @@ type Json = Record<string, unknown>
 /** The servers that are alone at first, by how a legacy client is served with them. */
 const KINDS: Record<string, (t: Test) => Promise<object>> = {
   'a modern server, which is translated': async (t) => ({ url: (await ModernHttp.start(t, { pages: 1 })).url }),
-  'a legacy server over HTTP, whose sessions are relayed': async (t) => ({
+  'a legacy server over HTTP, in direct sessions': async (t) => ({
     url: (await LegacyHttp.start(t, { sessions: true })).url,
   }),
   'a legacy server without sessions': async (t) => ({ url: (await LegacyHttp.start(t)).url }),
-  'a legacy program, whose sessions are tunnels': async (t) => legacyStdio(t).server,
+  'a legacy program, in direct sessions': async (t) => legacyStdio(t).server,
 }
 
 const at = (url: string, path: string) => new URL(path, url).href

@@ -14,7 +14,7 @@ const TOKEN = 'alice-0123456789abcdef'
 const authorization = `Bearer ${TOKEN}`
 const DIGEST = `t:${createHash('sha256').update(TOKEN).digest('hex').slice(0, 12)}`
 
-t.test('the line of a call has its caller: translated, relayed or tunnelled', async (t) => {
+t.test('the line of a call has its caller: translated, unchanged or in a direct session', async (t) => {
   const modern = await ModernHttp.start(t)
   const legacy = await LegacyHttp.start(t)
   const auths: [auth: object, principal: string][] = [

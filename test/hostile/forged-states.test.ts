@@ -115,7 +115,7 @@ t.test(
       }
       for (const [form, message] of Object.entries(forms)) {
         for (const [era, own] of Object.entries({ modern: `"_meta":${meta}}`, legacy: '"_meta":{"x":1}' })) {
-          // The relay between modern peers does not look into a body.
+          // Between modern peers, the bridge does not look into a body.
           if (endpoint === 'modern' && era === 'modern') continue
           const answer = await sent(message(own))[era as 'modern']()
           t.equal(answer.status, 400, `${endpoint}, ${era}: ${form}`)

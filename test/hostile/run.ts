@@ -23,7 +23,7 @@ import type { Era, Text } from './corpus/input.js'
 import { type Random, randomOf } from './corpus/random.js'
 import { sessions, sseSessions } from './corpus/sessions.js'
 import { batches, mutations, shapes, texts } from './corpus/texts.js'
-import { legacyFront, modernFront, RELAYED, sseFront, TOKENS } from './tool/fronts.js'
+import { legacyFront, modernFront, sseFront, TOKENS, UNCHANGED } from './tool/fronts.js'
 import { startHealthy } from './tool/healthy.js'
 import { type Keys, runAll, runHalves, textRuns } from './tool/lanes.js'
 import { HostilePipe } from './tool/pipe.js'
@@ -173,8 +173,8 @@ function* corpus(era: Era, name: string, front: number): Iterable<Text> {
 async function runTexts(bridge: BuiltBridge, start: Start, legacyProgram: object, modernProgram: object) {
   const fronts = await Promise.all([
     modernFront('a legacy program', bridge.url('everything')),
-    modernFront(RELAYED, bridge.url('modern')),
-    legacyFront(RELAYED, bridge.url('everything-http')),
+    modernFront(UNCHANGED, bridge.url('modern')),
+    legacyFront(UNCHANGED, bridge.url('everything-http')),
     legacyFront('a modern server', bridge.url('modern')),
     sseFront('a legacy program', bridge.url('everything')),
     sseFront('a modern server', bridge.url('modern')),
@@ -225,7 +225,7 @@ function passingOf(front: string, server: string): Passing {
   if (server === 'bad-program') return front === 'modern HTTP' ? 'translated' : 'direct'
   if (server === 'bad-legacy-http' && front === 'HTTP+SSE') return 'direct'
   const own = server === 'bad-modern-http' ? 'modern HTTP' : 'legacy HTTP'
-  return front === own ? 'relayed' : 'translated'
+  return front === own ? 'unchanged' : 'translated'
 }
 
 /** Servers that answer what they should not, behind every front. */

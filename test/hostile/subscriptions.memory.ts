@@ -43,7 +43,7 @@ for (const era of ['legacy', 'modern'] as const) {
   )
 }
 
-t.test('relayed subscriptions keep no large request in memory', async (t) => {
+t.test('subscriptions that pass unchanged keep no large request in memory', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'modern'))
   await besideHealthy(t, attacked, async () => {
     const uris = Array.from({ length: 256 }, (_, at) => `test://${at}/${'x'.repeat(15_000)}`)

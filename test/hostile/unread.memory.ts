@@ -24,7 +24,11 @@ const DEAF: readonly [
 ][] = [
   ['a JSON answer', (t) => overHttp(t, 'legacy'), (t, { url }) => askDeaf(t, { url, ...bulk(answered) })],
   ['events', (t) => overHttp(t, 'legacy'), (t, { url }) => askDeaf(t, { url, ...bulk(events, 'p') })],
-  ['a relayed answer', (t) => overHttp(t, 'modern'), (t, { url }) => askDeaf(t, { url, ...bulk(answered) })],
+  [
+    'an answer that passes unchanged',
+    (t) => overHttp(t, 'modern'),
+    (t, { url }) => askDeaf(t, { url, ...bulk(answered) }),
+  ],
   [
     'an answer in a session',
     (t) => overHttp(t, 'modern'),

@@ -54,7 +54,7 @@ t.test(
   async (t) => {
     const modern = await ModernHttp.start(t)
     const { url, call, is } = await start(t, { url: modern.url })
-    // Nothing is relayed before the era of the server is known.
+    // Nothing passes unchanged before the era of the server is known.
     await (await messages.post(url, messages.call('echo', {}))).text()
     const leaving = new AbortController()
     const sent = t.rejects(

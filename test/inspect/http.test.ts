@@ -79,7 +79,7 @@ t.test('shows the status of a server that is down, and of an answer that has bec
   t.equal(await slow.status(), 200)
 })
 
-t.test('shows headers of a relayed answer', async (t) => {
+t.test('shows headers of an answer that passes unchanged', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, status } = await start(t, { url: modern.url })
   await (await messages.post(url, messages.call('echo', {}))).text()
@@ -112,14 +112,14 @@ t.test('shows headers of legacy clients, except those that may be secret', async
   t.notOk(JSON.stringify(calls()).includes(client.session))
 })
 
-t.test('shows the headers of initialize for a relayed session', async (t) => {
+t.test('shows the headers of initialize for a direct session', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, calls } = await start(t, { url: legacy.url })
   const client = await LegacyClient.open(url, { headers: { authorization: 'Bearer CANARY-token' } })
   await client.call('echo', {})
   await until(() => calls().some(({ method, status }) => method === 'tools/call' && status === 'ok'))
-  const relayed = calls().find(({ method }) => method === 'tools/call')
-  t.match(relayed, { client: { name: 'old' } }, 'its name, too')
+  const called = calls().find(({ method }) => method === 'tools/call')
+  t.match(called, { client: { name: 'old' } }, 'its name, too')
   const heads = new Map(headsIn(calls()))
   t.match(heads.get('initialize'), { accept: 'application/json, text/event-stream' })
   t.notMatch(JSON.stringify(calls()), /CANARY/)

@@ -76,7 +76,7 @@ const CLIENTS = {
 
 for (const [name, start] of Object.entries(SERVERS))
   for (const [front, open] of Object.entries(CLIENTS)) {
-    // Messages that are relayed are not changed at all.
+    // Messages of the same era over HTTP pass unchanged.
     if (name.startsWith(front) && front === 'Streamable HTTP') continue
     t.test(`passes initialize of a client on ${front} on to a server on ${name}`, async (t) => {
       const { server } = await start(t, {})
@@ -136,7 +136,7 @@ t.test('answers to requests that are no questions, and to unknown ones', async (
 })
 
 for (const revision of LEGACY)
-  t.test(`shows the revision of a relayed session: ${revision}`, async (t) => {
+  t.test(`shows the revision of a direct session: ${revision}`, async (t) => {
     const legacy = await LegacyHttp.start(t, { revision })
     const { url, calls } = await startWatched(t, { url: legacy.url })
     const client = await LegacyClient.open(url, { revision })

@@ -52,7 +52,7 @@ t.test('learns tools from lists that clients requested, without a request of its
   t.equal(asked.length, 4)
 })
 
-t.test('learns tools from a relayed list', async (t) => {
+t.test('learns tools from a list that passes unchanged', async (t) => {
   const modern = await ModernHttp.start(t)
   const { now, list } = await start(t, { url: modern.url })
   await list()

@@ -150,9 +150,7 @@ async function storm(world: World, count: number): Promise<{ opened: number; fai
 /** Bounds that are in use, by their names, but for what is remembered when it is over. */
 async function inUse(world: World): Promise<Record<string, number>> {
   const text = await (await fetch(new URL('/metrics', world.legacy))).text()
-  const used = Object.entries(readSeries(text)).filter(([series]) =>
-    /bound_used\{bound="(?!cached|tasks|relayed)/.test(series),
-  )
+  const used = Object.entries(readSeries(text)).filter(([series]) => /bound_used\{bound="(?!cached|tasks)/.test(series))
   return Object.fromEntries(used.filter(([, value]) => value > 0))
 }
 

@@ -4,7 +4,7 @@ import { until } from '../support/eventually.js'
 import { text } from './calls.js'
 import { type Cell, cancelledCalls, metaOf, only, paramsOf, resultOf, sameMeta } from './cell.js'
 import type { Json, Message } from './client.js'
-import { crosses, isRelayed } from './told.js'
+import { crosses, passesUnchanged } from './told.js'
 
 /** Progress comes before the answer, on its stream, with the token that the client gave. */
 export async function progress(t: Test, cell: Cell): Promise<void> {
@@ -20,7 +20,7 @@ export async function progress(t: Test, cell: Cell): Promise<void> {
     t.same(answer.before.map(saidBy('notifications/progress')), told)
     const [reached] = cell.reached('tools/call').slice(from)
     const token = reached && metaOf(reached)['progressToken']
-    if (isRelayed(pair)) t.equal(token, progressToken)
+    if (passesUnchanged(pair)) t.equal(token, progressToken)
     t.match(typeof token, /^(?:string|number)$/, 'there is a token at the server')
     if (reached) sameMeta(t, cell, reached, { progressToken: token })
   }
@@ -83,7 +83,7 @@ export async function cancel(t: Test, cell: Cell): Promise<void> {
     const { reason } = paramsOf(only(t, cell, 'notifications/cancelled'))
     t.equal(reason, 'I have changed my mind')
   }
-  if (isRelayed(pair)) return
+  if (passesUnchanged(pair)) return
   const { status } = await pending.ended
   if (pair.client.transport === 'HTTP' && client.era === 'legacy') t.equal(status, 202, 'no answer is owed')
   t.notOk(

@@ -12,7 +12,7 @@ export interface Pair {
 export const crosses = ({ client, server }: Pair) => client.era !== server.era
 
 /** Messages go from connection to connection as they are: what the server makes of them is its own affair. */
-export const isRelayed = (pair: Pair) =>
+export const passesUnchanged = (pair: Pair) =>
   !crosses(pair) && pair.client.transport === 'HTTP' && pair.server.transport === 'HTTP'
 
 /** All sessions of a client over HTTP are told of changes by one subscription with a modern server. */
@@ -48,7 +48,7 @@ const WITHOUT_MISANNOTATED: Record<string, Change> = { 'badly-mirrored': () => u
 
 export function toldTools(pair: Pair, tools: readonly Json[]): Json[] {
   const { client, server } = pair
-  const writesHeaders = server.era === 'modern' && server.transport === 'HTTP' && !isRelayed(pair)
+  const writesHeaders = server.era === 'modern' && server.transport === 'HTTP' && !passesUnchanged(pair)
   const changes: Record<string, Change> = {
     ...(crosses(pair) && (client.era === 'modern' ? TO_MODERN : TO_LEGACY)),
     ...(writesHeaders && WITHOUT_MISANNOTATED),

@@ -223,7 +223,7 @@ t.test(
   },
 )
 
-/** A call in a relayed session, for which the bridge waits for a token that the authorization server holds back. */
+/** A call in a direct session, for which the bridge waits for a token that the authorization server holds back. */
 async function waitingForToken(t: Test, settings: object = {}) {
   let release = () => {}
   const hold = new Promise<void>((resolve) => {
@@ -260,7 +260,7 @@ async function waitingForToken(t: Test, settings: object = {}) {
 }
 
 t.test(
-  'a relayed call whose client leaves while the bridge waits for a token ends, and is not sent again',
+  'a call in a direct session whose client leaves while the bridge waits for a token ends, and is not sent again',
   async (t) => {
     const { server, answer, leaving, ends, release, request } = await waitingForToken(t)
     const gone = t.rejects(answer)
@@ -274,7 +274,7 @@ t.test(
   },
 )
 
-t.test('a relayed call that waits for a token is answered when the bridge shuts down', async (t) => {
+t.test('a call in a direct session that waits for a token is answered when the bridge shuts down', async (t) => {
   const { bridge, answer, ends } = await waitingForToken(t, { timeouts: { drainTimeout: 100 } })
   const closed = bridge.close()
   t.match(await answer, { status: 200, message: { id: 7, error: { code: -32603, data: { outcome: 'unknown' } } } })

@@ -214,7 +214,7 @@ t.test('a call that lacks a scope has the user sign in for all scopes, once', as
   }
 })
 
-t.test('no answer to a client is a 401 from a server, relayed or not', async (t) => {
+t.test('no answer to a client is a 401 from a server, whether answers pass unchanged or not', async (t) => {
   for (const server of ['legacy', 'modern'] as const) {
     const { url, server: guarded, log } = await bridged(t, server)
     const client = await clients[server](t, url)
@@ -232,7 +232,7 @@ t.test('no answer to a client is a 401 from a server, relayed or not', async (t)
   }
 })
 
-t.test('a relayed session without tokens gets the next step in-band', async (t) => {
+t.test('a direct session without tokens gets the next step in-band', async (t) => {
   const { url, server, oidc, signIn } = await bridged(t, 'legacy')
   const client = await clients.legacy(t, url)
   await client.callTool({ name: 'greet' })

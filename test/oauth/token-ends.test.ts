@@ -22,7 +22,7 @@ const WAIT = { name: 'wait', arguments: { ms: 3_600_000 } }
 const TOKENS = { alice: 'token-of-alice-0123456789', bob: 'token-of-bob-0123456789' }
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
-/** An answer whose head may still be to come, because a relay waits for that of the server. */
+/** An answer whose head may still be to come, because the bridge waits for that of the server. */
 class Awaited {
   #stream: EventStream | undefined
   #failed = false

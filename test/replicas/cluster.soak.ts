@@ -28,11 +28,11 @@ t.test('primaries of a Redis Cluster are lost under load', { skip: noRedis, time
   const nodes = await startCluster(t, PASSWORD)
   const modern = await ModernHttp.start(t)
   const asker = await startAsker(t, 'over stdio')
-  const relayed = await startAsker(t, 'on the stream of the call over HTTP')
+  const direct = await startAsker(t, 'on the stream of the call over HTTP')
   const settings = {
     listen: 'http://127.0.0.1:0/mcp',
     admin: 'http://127.0.0.1:0',
-    mcpServers: { modern: { url: modern.url }, asker: asker.server, relayed: relayed.server },
+    mcpServers: { modern: { url: modern.url }, asker: asker.server, direct: direct.server },
     redis: { cluster: nodes.map(({ port }) => `redis://:${PASSWORD}@127.0.0.1:${port}`), timeout: 2_000 },
     auth: { tokens: Object.fromEntries(Array.from({ length: CALLERS }, (_, at) => [`person-${at}`, tokenOf(at)])) },
     stateKeys: ['a secret that all the replicas know of'],
@@ -65,7 +65,7 @@ t.test('primaries of a Redis Cluster are lost under load', { skip: noRedis, time
   for (const [server, tool] of [
     ['modern', 'act'],
     ['asker', 'echo'],
-    ['relayed', 'echo'],
+    ['direct', 'echo'],
   ] as const)
     await begin(`calls to ${server}, of another replica`, async (at) => {
       const client = await LegacyClient.open(urlOf(at, server), { headers: headersOf(at) })
@@ -95,7 +95,7 @@ t.test('primaries of a Redis Cluster are lost under load', { skip: noRedis, time
     }
   })
   await begin('sessions opened', async (at) => async () => {
-    const client = await LegacyClient.open(urlOf(at, 'relayed'), { headers: headersOf(at) })
+    const client = await LegacyClient.open(urlOf(at, 'direct'), { headers: headersOf(at) })
     if (client.opened.status !== 200) return `not opened: ${client.opened.status}`
     const { status, message } = await client.call('echo')
     await client.end()

@@ -1,4 +1,4 @@
-/** Recognizes how a relayed call ended, however its response is split into chunks. */
+/** Recognizes how a call ended that passes unchanged, however its response is split into chunks. */
 import fc from 'fast-check'
 import t from 'tap'
 import { type Ended, Ending } from '../../src/base/rpc/ending.js'

@@ -214,7 +214,7 @@ async function report(bridge: BuiltBridge, at: number): Promise<void> {
       (sum, [name, value]) => (name.includes(`bound_used{bound="${bound}"`) ? sum + value : sum),
       0,
     )
-  const bounds = ['calls', 'subscriptions', 'client_sessions', 'parked', 'processes', 'connections', 'relayed_sessions']
+  const bounds = ['calls', 'subscriptions', 'client_sessions', 'parked', 'processes', 'connections']
   const shown = bounds.map((bound) => `${bound} ${used(bound)}`).join(', ')
   const held = samples[at]?.at(-1)?.heap ?? heap
   console.log(`${next} done, ${kills} killed, ${shown}, heap ${held.toFixed(1)} MiB, RSS ${rss.toFixed(0)} MiB`)

@@ -22,13 +22,13 @@ export interface SpelledLane {
 }
 
 /**
- * Lanes to a server that writes its messages with these replacements. The events of a stream are relayed byte by byte, so
+ * Lanes to a server that writes its messages with these replacements. The events of a stream pass unchanged, so
  * some replacements cannot be read by the client of the test there.
  */
 export async function spelledLanes(
   t: Test,
   replace: readonly Spelling[],
-  except?: 'not within relayed events',
+  except?: 'not within unchanged events',
 ): Promise<SpelledLane[]> {
   const spell = (text: string) =>
     replace.reduce((spelled, [pattern, other]) => spelled.replace(new RegExp(pattern, 'g'), other), text)
@@ -40,7 +40,7 @@ export async function spelledLanes(
     const { url } = await startBridge(t, server)
     return { name: `modern client, ${name}`, ask: async (method, params) => (await call(url, method, params)).message }
   }
-  const relayed = async (name: string, server: object): Promise<SpelledLane> => {
+  const direct = async (name: string, server: object): Promise<SpelledLane> => {
     const { url } = await startBridge(t, server)
     const client = await LegacyClient.open(url)
     return { name, ask: async (method, params) => (await client.request(method, params)).message }
@@ -60,12 +60,12 @@ export async function spelledLanes(
     await modern('JSON over HTTP', json),
     await modern('events over HTTP', events),
     await modern('HTTP+SSE', sse),
-    await relayed('legacy client on HTTP, relayed JSON', json),
-    ...(except ? [] : [await relayed('legacy client on HTTP, relayed events', events)]),
-    await relayed('legacy client on HTTP, tunnel to a program', stdio),
-    await piped('legacy client on stdio, tunnel to a program', stdio),
-    await piped('legacy client on stdio, tunnel to HTTP', json),
-    await viaSse('legacy client over HTTP+SSE, tunnel to HTTP', events),
+    await direct('legacy client on HTTP, JSON over HTTP', json),
+    ...(except ? [] : [await direct('legacy client on HTTP, events over HTTP', events)]),
+    await direct('legacy client on HTTP, program', stdio),
+    await piped('legacy client on stdio, program', stdio),
+    await piped('legacy client on stdio, JSON over HTTP', json),
+    await viaSse('legacy client over HTTP+SSE, events over HTTP', events),
   ]
 }
 

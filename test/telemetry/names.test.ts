@@ -67,7 +67,7 @@ t.test('a server has a bounded number of names, of bounded length', async (t) =>
   t.notOk(names.has('server-450', 'tools/call', 'one'), 'servers are bounded, too')
 })
 
-/** A list of more bytes than the relay reads before it sends any of them. */
+/** A list of more bytes than the bridge reads before it sends any of them. */
 const large = ({ message }: Arrived, response: ServerResponse) => {
   if (message?.['method'] !== 'tools/list') return false
   const tools = Array.from({ length: 500 }, (_, i) => ({
@@ -84,20 +84,26 @@ const large = ({ message }: Arrived, response: ServerResponse) => {
 
 const lanes: Record<string, (t: Test) => Promise<{ server: object; legacy: boolean }>> = {
   'modern to legacy HTTP': async (t) => ({ server: { url: (await LegacyHttp.start(t)).url }, legacy: false }),
-  'modern to modern HTTP, relayed': async (t) => ({ server: { url: (await ModernHttp.start(t)).url }, legacy: false }),
-  'modern to modern HTTP, relayed in parts': async (t) => ({
+  'modern to modern HTTP, unchanged': async (t) => ({
+    server: { url: (await ModernHttp.start(t)).url },
+    legacy: false,
+  }),
+  'modern to modern HTTP, unchanged in parts': async (t) => ({
     server: { url: (await ModernHttp.start(t, { override: large })).url },
     legacy: false,
   }),
   'modern to a legacy program': async (t) => ({ server: legacyStdio(t).server, legacy: false }),
   'legacy to a modern program': async (t) => ({ server: modernStdio(t).server, legacy: true }),
   'legacy to modern HTTP': async (t) => ({ server: { url: (await ModernHttp.start(t)).url }, legacy: true }),
-  'legacy to legacy HTTP, relayed': async (t) => ({ server: { url: (await LegacyHttp.start(t)).url }, legacy: true }),
-  'legacy to legacy HTTP, relayed as events': async (t) => ({
+  'legacy to legacy HTTP, direct session': async (t) => ({
+    server: { url: (await LegacyHttp.start(t)).url },
+    legacy: true,
+  }),
+  'legacy to legacy HTTP, direct session with events': async (t) => ({
     server: { url: (await LegacyHttp.start(t, { streams: true })).url },
     legacy: true,
   }),
-  'legacy to a legacy program, in a tunnel': async (t) => ({ server: legacyStdio(t).server, legacy: true }),
+  'legacy to a legacy program, direct session': async (t) => ({ server: legacyStdio(t).server, legacy: true }),
 }
 
 for (const [lane, make] of Object.entries(lanes)) {

@@ -251,7 +251,7 @@ t.test('the text of a refusal is the same in the status of a span and in the log
   const client = await LegacyClient.open(url)
   const lanes: Record<string, () => Promise<unknown>> = {
     translated: () => call(url, 'tools/call', { name: 'x' }),
-    relayed: () => client.call('x').catch(() => {}),
+    unchanged: () => client.call('x').catch(() => {}),
   }
   for (const [lane, make] of Object.entries(lanes)) {
     collector.spans.length = 0

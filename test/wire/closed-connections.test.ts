@@ -47,19 +47,22 @@ for (const era of ['modern', 'legacy'] as const) {
     }
   }
 
-  t.test(`requests a relayed list once more from a ${era} server whose connection was closed`, async (t) => {
-    const { server, request } = await ask(t, 1)
-    t.match((await request('tools/list')).message, { result: { tools: [] } })
-    t.equal(server.of('tools/list').length, 2)
-  })
+  t.test(
+    `requests a list that passes unchanged once more from a ${era} server whose connection was closed`,
+    async (t) => {
+      const { server, request } = await ask(t, 1)
+      t.match((await request('tools/list')).message, { result: { tools: [] } })
+      t.equal(server.of('tools/list').length, 2)
+    },
+  )
 
-  t.test(`does not request a relayed list of a ${era} server again and again`, async (t) => {
+  t.test(`does not request such a list of a ${era} server again and again`, async (t) => {
     const { server, request } = await ask(t, 100)
     t.match((await request('tools/list')).message.error, { data: { reason: 'upstream_closed', outcome: 'unknown' } })
     t.equal(server.of('tools/list').length, 2)
   })
 
-  t.test(`sends a relayed tool call to a ${era} server once, because it may have effects`, async (t) => {
+  t.test(`sends a tool call to a ${era} server once, because it may have effects`, async (t) => {
     const { server, request } = await ask(t, 1)
     const failed = await request('tools/call', { name: 'x', arguments: {} })
     t.match(failed.message.error, { data: { reason: 'upstream_closed', outcome: 'unknown' } })

@@ -40,7 +40,7 @@ for (const [what, start] of Object.entries(servers))
   })
 
 for (const [encoding, encoders] of Object.entries(ENCODINGS))
-  t.test(`decodes ${encoding}, in relayed and in translated answers`, async (t) => {
+  t.test(`decodes ${encoding}, in answers that pass unchanged and in translated ones`, async (t) => {
     for (const [what, start] of Object.entries(servers)) {
       const ask = await callers.modern(t, await compressing(t, await start(t), encoding, encoders))
       t.match(await ask?.(ECHO), ECHOED, what)
@@ -54,7 +54,7 @@ t.test('decodes the stream of a server over HTTP+SSE as it arrives', async (t) =
   t.match((await call(url, 'tools/call', ECHO)).message, ECHOED)
 })
 
-t.test('a relayed answer has no header of its former encoding', async (t) => {
+t.test('an answer that passes unchanged has no header of its former encoding', async (t) => {
   const server = await compressing(t, (await ModernHttp.start(t)).url, 'gzip', gzip)
   const { url, bridge } = await startBridge(t, { url: server })
   await bridge.server.warmUp()
@@ -125,7 +125,7 @@ t.test(
   },
 )
 
-/** Two servers that answer calls as a test says, behind bridges: one relays the answers for modern clients, one translates them. */
+/** Two servers that answer calls as a test says, behind bridges: one passes the answers on to modern clients, one translates them. */
 async function plain(t: Test, settings: object = {}) {
   let say = (_id: unknown, _response: ServerResponse): unknown => undefined
   const modern = await PlainHttp.start(t, ({ message }, response) => {
@@ -142,13 +142,13 @@ async function plain(t: Test, settings: object = {}) {
     if (id === undefined) return void response.writeHead(202).end()
     sendText(response, `{"jsonrpc":"2.0","id":${id},"error":{"code":-32601,"message":"no"}}`, {}, 404)
   })
-  const [relayed, translated] = [
+  const [unchanged, translated] = [
     await startBridge(t, { url: modern.url }, settings),
     await startBridge(t, { url: legacy.url }, settings),
   ]
-  await Promise.all([relayed.bridge.server.warmUp(), translated.bridge.server.warmUp()])
+  await Promise.all([unchanged.bridge.server.warmUp(), translated.bridge.server.warmUp()])
   return {
-    url: { relayed: relayed.url, translated: translated.url },
+    url: { unchanged: unchanged.url, translated: translated.url },
     answer: (how: (id: unknown, response: ServerResponse) => unknown) => {
       say = how
     },

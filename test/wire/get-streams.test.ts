@@ -149,7 +149,7 @@ t.test('a stream that gets a web page instead of a resumption ends its call', as
   t.match((await call(url, 'tools/call', ECHO)).message, { error: { data: { outcome: 'unknown' } } })
 })
 
-t.test('a relayed client gets 405 for such a GET, so that it does not repeat it', async (t) => {
+t.test('a client of a direct session gets 405 for such a GET, so that it does not repeat it', async (t) => {
   for (const [name, answer] of NO_STREAMS) {
     const http = await LegacyHttp.start(t, withoutStream(answer))
     const { url } = await startBridge(t, { url: http.url })

@@ -301,37 +301,40 @@ t.test(
   },
 )
 
-t.test('a relayed client that gets an error late on its stream gets 404 for its next request', async (t) => {
-  let isLost = false
-  const late = error(200, -32602, 'Invalid request parameters')
-  const http = await LegacyHttp.start(t, {
-    override: ({ headers, message }, response) => {
-      if (headers['mcp-session-id'] !== 'session-1' || message['id'] === undefined) return false
-      const crashes = (message['params'] as Json | undefined)?.['name'] === 'crash'
-      if (crashes) {
-        isLost = true
-        const progress = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } }
-        const body = {
-          jsonrpc: '2.0',
-          id: message['id'],
-          error: { code: -32602, message: 'Invalid request parameters' },
-        }
-        response.writeHead(200, { 'content-type': 'text/event-stream' })
-        response.end(`data: ${JSON.stringify(progress)}\n\ndata: ${JSON.stringify(body)}\n\n`)
-      } else if (isLost) late(message, response)
-      return crashes || isLost
-    },
-  })
-  const { url } = await startBridge(t, { url: http.url })
-  const client = await LegacyClient.open(url)
-  t.match((await client.call('act')).message, { result: {} })
-  t.match(await client.call('crash'), { status: 200, message: { error: { code: -32602 } } })
-  await until(async () => (await client.call('act')).status === 404, 'the client learns it')
-  const other = await LegacyClient.open(url)
-  t.match((await other.call('act')).message, { result: {} })
-})
+t.test(
+  'a client of a direct session that gets an error late on its stream gets 404 for its next request',
+  async (t) => {
+    let isLost = false
+    const late = error(200, -32602, 'Invalid request parameters')
+    const http = await LegacyHttp.start(t, {
+      override: ({ headers, message }, response) => {
+        if (headers['mcp-session-id'] !== 'session-1' || message['id'] === undefined) return false
+        const crashes = (message['params'] as Json | undefined)?.['name'] === 'crash'
+        if (crashes) {
+          isLost = true
+          const progress = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } }
+          const body = {
+            jsonrpc: '2.0',
+            id: message['id'],
+            error: { code: -32602, message: 'Invalid request parameters' },
+          }
+          response.writeHead(200, { 'content-type': 'text/event-stream' })
+          response.end(`data: ${JSON.stringify(progress)}\n\ndata: ${JSON.stringify(body)}\n\n`)
+        } else if (isLost) late(message, response)
+        return crashes || isLost
+      },
+    })
+    const { url } = await startBridge(t, { url: http.url })
+    const client = await LegacyClient.open(url)
+    t.match((await client.call('act')).message, { result: {} })
+    t.match(await client.call('crash'), { status: 200, message: { error: { code: -32602 } } })
+    await until(async () => (await client.call('act')).status === 404, 'the client learns it')
+    const other = await LegacyClient.open(url)
+    t.match((await other.call('act')).message, { result: {} })
+  },
+)
 
-t.test('relays an error of a tool that mentions sessions, and keeps the session', async (t) => {
+t.test('passes on an error of a tool that mentions sessions, and keeps the session', async (t) => {
   const errors: Refuse[] = [
     error(200, -32000, 'Session "shop" is not initialized'),
     error(200, -32002, 'Session not found'),
@@ -360,7 +363,7 @@ t.test('relays an error of a tool that mentions sessions, and keeps the session'
 })
 
 for (const streams of [false, true])
-  t.test(`relays a refusal in a session that the server knows unchanged, streams: ${streams}`, async (t) => {
+  t.test(`passes on a refusal in a session that the server knows unchanged, streams: ${streams}`, async (t) => {
     const http = await LegacyHttp.start(t, {
       streams,
       override: ({ message }, response) => {
@@ -383,11 +386,11 @@ t.test('restarts a program that forgets that it was initialized', async (t) => {
   for (let n = 0; n < 3; n++) t.match((await call(url, 'tools/call', ACT)).message, { result: {} })
   t.equal(modern.pids().length, 3)
 
-  const tunnelled = legacyStdio(t, { forgets })
-  const pipe = openPipe(t, tunnelled.server)
+  const program = legacyStdio(t, { forgets })
+  const pipe = openPipe(t, program.server)
   await shakeHands(pipe)
   for (let n = 0; n < 3; n++) t.match(await askOn(pipe, 'tools/call', ACT), { result: {} })
-  t.equal(tunnelled.pids().length, 3)
+  t.equal(program.pids().length, 3)
 })
 
 t.test('opens another stream to an HTTP+SSE server that refuses messages of a stream', async (t) => {
@@ -407,8 +410,8 @@ t.test('opens another stream to an HTTP+SSE server that refuses messages of a st
     t.match((await call(url, 'tools/call', ACT)).message, { result: {} })
 
     isLost = false
-    const relayed = await startBridge(t, server)
-    const client = await LegacyClient.open(relayed.url)
+    const direct = await startBridge(t, server)
+    const client = await LegacyClient.open(direct.url)
     t.match((await client.call('act')).message, { result: {} })
   }
 })

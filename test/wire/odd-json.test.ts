@@ -43,7 +43,7 @@ t.test('a client gets its id as it wrote it, and may cancel in another spelling'
 const MARK = '\ufeff'
 
 t.test('ignores a byte order mark before a message of a server', async (t) => {
-  for (const { name, ask } of await spelledLanes(t, [['^', MARK]], 'not within relayed events')) {
+  for (const { name, ask } of await spelledLanes(t, [['^', MARK]], 'not within unchanged events')) {
     const { result, error } = await ask('tools/call', ECHO)
     t.match({ result, error }, { result: ECHOED, error: undefined }, name)
     const large = { x: 'y'.repeat(100_000) }

@@ -105,7 +105,7 @@ t.test('without sign-in, all callers see all tasks of a legacy server', async (t
   t.strictSame(listed((await other.request('tasks/list')).message), [task])
 })
 
-t.test('a relayed request cannot hide that it is about tasks', async (t) => {
+t.test('a request that passes unchanged cannot hide that it is about tasks', async (t) => {
   const server = await legacyServer(t)
   const { url } = await startBridge(t, { url: server.url }, AUTH)
   const alice = await LegacyClient.open(url, { headers: headersOf('alice') })
@@ -169,7 +169,7 @@ for (const [where, serverOf] of Object.entries(modernServers))
       t.match(await alice('tasks/cancel', { taskId }), { result: {} })
     })
 
-t.test('a body about tasks is not relayed, whatever its headers say', async (t) => {
+t.test('a body about tasks does not pass unread, whatever its headers say', async (t) => {
   const server = await ModernHttp.start(t)
   const { url, bridge } = await startBridge(t, { url: server.url }, AUTH)
   await bridge.server.warmUp()

@@ -19,11 +19,11 @@ const BESIDE = WAYS.filter((way) => way !== 'on the stream of the call over HTTP
 const GROUP = 'in a group'
 const POLICY = 'behind a policy'
 const DIRECT = 'in a direct session behind a policy'
-const TUNNEL = 'through a tunnel'
-const PLACES = [GROUP, POLICY, DIRECT, TUNNEL]
-/** Without a policy, messages of a server over HTTP to a client over HTTP pass unchanged: there is no tunnel. */
+const PLAIN = 'in a direct session'
+const PLACES = [GROUP, POLICY, DIRECT, PLAIN]
+/** Without a policy, messages of a server over HTTP to a client over HTTP pass unchanged: nothing of it is asked beside a call. */
 const PAIRS = BESIDE.flatMap((way) => PLACES.map((place) => ({ way, place }))).filter(
-  ({ way, place }) => place !== TUNNEL || !way.includes('over HTTP') || way.includes('SSE'),
+  ({ way, place }) => place !== PLAIN || !way.includes('over HTTP') || way.includes('SSE'),
 )
 /** Updates of hidden resources have to be kept from a session: the bridge translates. */
 const POLICIES: Readonly<Record<string, object>> = {

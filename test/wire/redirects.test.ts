@@ -83,7 +83,7 @@ t.test('follows a server over HTTP+SSE that redirects its stream and its message
   t.ok(sse.received.some(({ path }) => path.startsWith(PATHS.messages)))
 })
 
-t.test('the stream and the end of a relayed session go to the redirected address', async (t) => {
+t.test('the stream and the end of a direct session go to the redirected address', async (t) => {
   const server = await LegacyHttp.start(t, {
     override: redirecting(MOVES['with 307 to the same path with a slash'] as Moves),
   })

@@ -327,13 +327,13 @@ t.test('a session that is lost again before the call is sent is reported', async
 
 t.test('over Streamable HTTP the client gets 404, and opens another session itself', async (t) => {
   const http = await RestartingServer.start(t, register)
-  const relayed = await LegacyClient.open((await startBridge(t, { url: http.url })).url)
+  const direct = await LegacyClient.open((await startBridge(t, { url: http.url })).url)
   await http.restart()
-  t.equal((await relayed.call('count')).status, 404)
+  t.equal((await direct.call('count')).status, 404)
 
   const program = legacyStdio(t)
-  const direct = await LegacyClient.open((await startBridge(t, program.server)).url)
-  await direct.call('crash')
-  await until(async () => (await direct.call('echo')).status === 404, 'the end of the session')
+  const inProgram = await LegacyClient.open((await startBridge(t, program.server)).url)
+  await inProgram.call('crash')
+  await until(async () => (await inProgram.call('echo')).status === 404, 'the end of the session')
   t.equal(program.pids().length, 1)
 })

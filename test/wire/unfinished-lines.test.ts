@@ -23,7 +23,7 @@ async function start(t: Test) {
   const legacy = await LegacyClient.open(url)
   const lanes: [name: string, raw: Raw][] = [
     ['a modern client', modern],
-    ['a tunnel', (bytes) => legacy.call('raw', args(bytes))],
+    ['a direct session', (bytes) => legacy.call('raw', args(bytes))],
   ]
   for (const [, raw] of lanes) await raw(ANSWER)
   return { lanes, pids: program.pids() }

@@ -13,7 +13,7 @@ export interface Front {
   name: string
   era: Era
   /** Requests go to the server as they are: what it says to them is its own. */
-  relayed: boolean
+  unchanged: boolean
   /** Where requests go. */
   url: string
   places: Places
@@ -40,13 +40,13 @@ const common = (url: string): Places => ({
 const COMMON = ['host: {host}', 'authorization: {authorization}', 'content-type: application/json']
 const BOTH = 'accept: application/json, text/event-stream'
 /** The name of what is in front of a server of its own era, over the same transport. */
-export const RELAYED = 'relayed'
+export const UNCHANGED = 'unchanged'
 /** Methods whose requests have a header for what they are about. */
 const NAMED = ['tools/call', 'prompts/get', 'resources/read', 'tasks/get']
 
 export function modernFront(name: string, url: string): Front {
   return {
-    relayed: name === RELAYED,
+    unchanged: name === UNCHANGED,
     name: `modern HTTP, ${name}`,
     era: 'modern',
     url,
@@ -72,7 +72,7 @@ export async function legacyFront(name: string, url: string): Promise<Front> {
   return {
     name: `legacy HTTP, ${name}`,
     era: 'legacy',
-    relayed: name === RELAYED,
+    unchanged: name === UNCHANGED,
     url,
     places,
     requestWith({ body }) {
@@ -110,7 +110,7 @@ export async function sseFront(name: string, url: string): Promise<Front> {
   return {
     name: `HTTP+SSE, ${name}`,
     era: 'legacy',
-    relayed: name === RELAYED,
+    unchanged: name === UNCHANGED,
     url: own.messagesUrl,
     places,
     requestWith: ({ body }) => requestOf(['POST {own} HTTP/1.1', ...COMMON], body),

@@ -49,7 +49,7 @@ export async function runAll(
         const keyed = Buffer.from(input.bytes.toString('latin1').replaceAll(KEY, key), 'latin1')
         if (input.want === 'refused') keys.set(key, where)
         const outcome = await exchange(front.url, split(fill(keyed, front.places), how, random), options)
-        if (options.leaveAfter === undefined) verdict.judge(where, outcome, input, front.relayed)
+        if (options.leaveAfter === undefined) verdict.judge(where, outcome, input, front.unchanged)
         else verdict.runs++
         if (++since % CHECK_EVERY === 0 && !(await front.answers())) verdict.fail('stuck', where)
       }

@@ -27,7 +27,7 @@ runs              ${verdict.runs}, in ${seconds.toFixed(0)} s`)
     console.log(`${failure.padEnd(17)} ${String(verdict.count(failure)).padEnd(7)} ${says}`)
   for (const [name, figures] of [
     ['a program', health.targets[0]],
-    ['relayed', health.targets[1]],
+    ['unchanged', health.targets[1]],
     ['no bridge', machine.targets[0]],
   ] as const)
     console.log(`healthy client    ${name.padEnd(10)} ${shown(figures)}`)

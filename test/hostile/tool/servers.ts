@@ -70,10 +70,10 @@ export function pipeCaller(bridge: BuiltBridge): Caller {
 }
 
 /**
- * How far the bridge answers for what a server says. `relayed`: it passes on what there is of an answer as it is. `direct`: a
+ * How far the bridge answers for what a server says. `unchanged`: it passes on what there is of an answer as it is. `direct`: a
  * legacy client has a session of its own with the server. In both cases it is the client that says how long it waits.
  */
-export type Passing = 'translated' | 'relayed' | 'direct'
+export type Passing = 'translated' | 'unchanged' | 'direct'
 
 /** Milliseconds for which an answer is waited for that need not come. */
 const BRIEFLY = 2_000
@@ -97,12 +97,12 @@ export async function runAnswers(
         const answers = await inTime(make(args), passing === 'translated' ? PATIENCE : BRIEFLY)
         if (passing !== 'translated' && answers === undefined) continue
         if (answers === undefined) verdict.fail('hangs', shown)
-        else if (passing === 'relayed') continue
+        else if (passing === 'unchanged') continue
         else if (answers.length !== 1) verdict.fail('garbage', `${shown}: ${answers.length} answers`)
         else if (!('result' in (answers[0] as Json)) && !('error' in (answers[0] as Json)))
           verdict.fail('garbage', `${shown}: ${JSON.stringify(answers[0])}`)
       } catch (error) {
-        if (passing !== 'relayed') verdict.fail('garbage', `${shown}: ${String(error).slice(0, 200)}`)
+        if (passing !== 'unchanged') verdict.fail('garbage', `${shown}: ${String(error).slice(0, 200)}`)
       }
     }
   }

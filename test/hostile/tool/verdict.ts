@@ -46,7 +46,7 @@ export class Verdict {
   }
 
   /** Looks at what an input of a client was answered with. What a server has answered is its own. */
-  judge(where: string, outcome: Outcome, { want, broken }: { want: Want; broken?: boolean }, relayed: boolean): void {
+  judge(where: string, outcome: Outcome, { want, broken }: { want: Want; broken?: boolean }, unchanged: boolean): void {
     this.runs++
     this.last = where
     const { kind, status, body, type } = outcome
@@ -54,7 +54,7 @@ export class Verdict {
     if (kind === 'hung') this.fail('hangs', shown)
     if (kind === 'closed' && !broken) this.fail('dropped', shown)
     if (status >= 500) this.fail('serverErrors', shown)
-    if (relayed) return
+    if (unchanged) return
     if (kind === 'answered' && want === 'refused' && !isRefusal(outcome)) this.fail('taken', shown)
     if (status >= 400 && body !== '' && !isError(body)) this.fail('notJsonRpc', `${shown} (${type})`)
     if (status >= 400 && body.length > REFUSAL_AT_MOST) this.fail('reflected', shown)

@@ -41,7 +41,7 @@ async function betweenLegacy(t: Test, answer: (arrival: Arrival, response: Serve
   return { server, url, log, last: () => server.received.at(-1) as Arrival }
 }
 
-t.test('relays a modern request byte for byte, whatever its content', async (t) => {
+t.test('passes on a modern request byte for byte, whatever its content', async (t) => {
   const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'))
   const meta = JSON.stringify(envelope())
   const bodies = [
@@ -55,7 +55,7 @@ t.test('relays a modern request byte for byte, whatever its content', async (t) 
   }
 })
 
-t.test('relays headers about a request, and none of the connection', async (t) => {
+t.test('passes on headers about a request, and none of the connection', async (t) => {
   const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'), {
     allowedOrigins: ['https://app.example'],
   })
@@ -104,7 +104,7 @@ t.test('relays headers about a request, and none of the connection', async (t) =
   t.match(headers['accept-encoding'], /^identity$/)
 })
 
-t.test('relays an answer byte for byte, with its status', async (t) => {
+t.test('passes on an answer byte for byte, with its status', async (t) => {
   let status = 200
   let text = ''
   const { url } = await betweenModern(t, (_arrival, response) =>
@@ -218,7 +218,7 @@ t.test('a status that HTTP does not have is an error of the server, and its clie
   t.match(answer, { status: 200, message: { id: 7, error: { code: -32603, data: { outcome: 'unknown' } } } })
 })
 
-t.test('the address of a relayed server may have a trailing slash', async (t) => {
+t.test('the address of a server of the same era may have a trailing slash', async (t) => {
   const { url, last } = await betweenModern(t, (_arrival, response) =>
     sendText(response, '{"jsonrpc":"2.0","id":1,"result":{"ok":true}}'),
   )
@@ -271,7 +271,7 @@ t.test('a partly read refusal ends neither the bridge nor later requests', async
   )
 })
 
-t.test('relays a session of the server in the same way', async (t) => {
+t.test('passes on a session of the server in the same way', async (t) => {
   let sever = (response: ServerResponse) => {
     response.destroy()
   }
@@ -324,7 +324,7 @@ t.test("a session is the server's: its id, its bytes and its errors pass unchang
   t.equal(server.of('initialize').length, 1, 'and nobody has initialized behind the client’s back')
 })
 
-t.test('relays streams byte for byte: ids, retry times, events without data, and all line ends', async (t) => {
+t.test('passes on streams byte for byte: ids, retry times, events without data, and all line ends', async (t) => {
   const priming = 'id: 1_a/0\nretry: 500\ndata: \n\n'
   const text = `${priming}: ping\r\n\r\nevent: message\rdata: {"jsonrpc":"2.0","method":"x","params":${ODD}}\r\rid:1_a/1\ndata: {"jsonrpc":"2.0",\ndata: "id":1,"result":{}}\n\n`
   const { server, url, last } = await betweenLegacy(t, ({ method, message, headers }, response) => {
@@ -423,7 +423,7 @@ t.test('refuses an array in a session of the server if its revision has none', a
   }
 })
 
-t.test('relays an array in a session of the server if its revision has them', async (t) => {
+t.test('passes on an array in a session of the server if its revision has them', async (t) => {
   const { url, last } = await betweenLegacy(t, ({ message }, response) => {
     if (message?.['method'] === 'initialize')
       return sendText(response, initializeResult('2025-03-26'), { 'mcp-session-id': SESSION })
@@ -518,7 +518,7 @@ t.test('whatever a server answers to a notification in place of a message, its c
       t.same([status, text, headers['content-type']], [202, '', undefined], `${row[0]}: ${kind}`)
 })
 
-t.test('relays messages in the answer to a notification, also large ones and those of a stream', async (t) => {
+t.test('passes on messages in the answer to a notification, also large ones and those of a stream', async (t) => {
   const told = (text: string) =>
     JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: text } })
   const large = 'x'.repeat(LARGE)
@@ -593,7 +593,7 @@ t.test(
   },
 )
 
-t.test('relays a stream that answers a notification and stays open without a message', async (t) => {
+t.test('passes on a stream that answers a notification and stays open without a message', async (t) => {
   const late = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
   const open: ServerResponse[] = []
   const answer = ({ message }: Arrival, response: ServerResponse) => {

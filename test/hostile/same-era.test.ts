@@ -164,14 +164,14 @@ t.test('calls of every kind that do not end in time get the documented error whe
     string,
     () => Promise<{ bridge: Awaited<ReturnType<typeof startBridge>>; answer: Promise<object> }>
   > = {
-    'a modern call that is relayed': async () => {
+    'a modern call that passes unchanged': async () => {
       const bridge = await startBridge(t, { url: modernHttp.url })
       await bridge.bridge.server.warmUp()
       const answer = call(bridge.url, 'tools/call', waiting)
       await until(() => modernHttp.of('tools/call').length === 1)
       return { bridge, answer: answer.then(({ message }) => message) }
     },
-    'a legacy call that is relayed': async () => {
+    'a legacy call in a direct session': async () => {
       const bridge = await startBridge(t, { url: silent.url })
       const client = await LegacyClient.open(bridge.url)
       const answer = client.request('tools/call', waiting)
@@ -248,8 +248,8 @@ t.test('counts and logs a 200 answer by its content', async (t) => {
     ['modern', { url: modern.url }, asModern],
     ['modern, as events', { url: streaming.url }, asModern],
     ['modern to legacy', { url: legacy.url }, asModern],
-    ['legacy, relayed', { url: legacy.url }, asLegacy],
-    ['legacy, relayed, as events', { url: events.url }, asLegacy],
+    ['legacy', { url: legacy.url }, asLegacy],
+    ['legacy, as events', { url: events.url }, asLegacy],
     ['legacy to modern', { url: modern.url }, asLegacy],
     ['legacy, in a session of the server’s own', legacyStdio(t).server, asLegacy],
   ]
