@@ -370,13 +370,26 @@ t.test('the inspector has one door: a dynamic import of its facade, whose types 
   ])
 })
 
+/** The own files that are loaded with a file: it imports more of them than types, and not by `import()`. */
+function loadedWith(file: string): string[] {
+  const text = readFileSync(`${source}${file}.ts`, 'utf8')
+  const found = text.matchAll(/^(?:import (?!type\b)[^']*?|export (?!type\b)[^']*?) from '(\.[^']+)'/gm)
+  return [...found].map(([, to = '']) => target({ from: file, to }))
+}
+
+t.test('floors other than commands know services by their types, but for what Redis and workers need', async (t) => {
+  const users = files
+    .map((name) => name.replace(/\.ts$/, ''))
+    .filter((file) => !['services', 'command'].includes(floorOf(file)))
+    .filter((file) => loadedWith(file).some((other) => floorOf(other) === 'services'))
+  t.same(users.sort(), ['app/redis-issues', 'app/replicas'])
+})
+
 t.test('no file that every bridge loads imports the inspector or a service', async (t) => {
   const load = (file: string, loaded: Set<string>): Set<string> => {
     if (loaded.has(file)) return loaded
     loaded.add(file)
-    const text = readFileSync(`${source}${file}.ts`, 'utf8')
-    for (const [, to = ''] of text.matchAll(/^(?:import (?!type\b)[^']*?|export (?!type\b)[^']*?) from '(\.[^']+)'/gm))
-      load(target({ from: file, to }), loaded)
+    for (const other of loadedWith(file)) load(other, loaded)
     return loaded
   }
   for (const start of ['main', 'command/serve', 'app/embed/create', 'app/http-app', 'app/listener']) {
