@@ -76,9 +76,10 @@ export class Bridge {
   readonly #http: HttpService
   /** What the inspector shows, and a way to call what is served. */
   readonly inspected: InspectedBridge & Required<Pick<InspectedBridge, 'status'>>
-  #callable: InspectorFront | undefined
+  readonly #inspectorFront: InspectorFront
   #mounts: NextMounts
-  #groupUrls: ReadonlyMap<string, string> = new Map()
+  /** The URLs of the endpoints of groups, by name, since it listens. */
+  groupUrls: ReadonlyMap<string, string> = new Map()
   /** Retired mounts that still have calls in progress. */
   readonly #retiring = new Set<Served>()
   /** What the client on stdio is served, and how it is served something else. */
@@ -127,6 +128,10 @@ export class Bridge {
       },
       inspected: this.inspected,
     })
+    const { requests, windows } = this.#http
+    const { refusals, audit } = this.#shared
+    const now = () => ({ settings: this.#settings, mounts: this.#mounts })
+    this.#inspectorFront = new InspectorFront(now, { refusals, audit, requests, windows })
     this.#takeDesk(context.services)
     this.#mounts = new NextMounts(settings, this.#shared, this.#context)
   }
@@ -157,17 +162,12 @@ export class Bridge {
     return this.#mounts.groups
   }
 
-  /** The URLs of the endpoints of groups, by name, since it listens. */
-  get groupUrls(): ReadonlyMap<string, string> {
-    return this.#groupUrls
-  }
-
   /** Serves HTTP. Resolves to the URLs of the endpoints, by name of their server. */
   async listen(listen: HttpListen = httpListen(this.#settings.listen)): Promise<ReadonlyMap<string, string>> {
     const origin = await this.#http.listen(listen, this.#settings, this.#mounts)
     const urls = (paths: ReadonlyMap<string, readonly string[]>) =>
       new Map([...paths].map(([name, [first]]) => [name, origin + first]))
-    this.#groupUrls = urls(groupPaths(this.#settings, listen))
+    this.groupUrls = urls(groupPaths(this.#settings, listen))
     return urls(servedPaths(this.#settings, listen))
   }
 
@@ -260,18 +260,6 @@ export class Bridge {
   /** Whether all requests are answered and, unless hurried, all connections closed: clients may use open ones again. */
   get #isAnswered(): boolean {
     return this.#hurried || !this.#http.listening ? this.#http.requests.open === 0 : this.#http.connections === 0
-  }
-
-  get #inspectorFront(): InspectorFront {
-    const { requests, windows } = this.#http
-    const { refusals, audit } = this.#shared
-    this.#callable ??= new InspectorFront(() => ({ settings: this.#settings, mounts: this.#mounts }), {
-      refusals,
-      audit,
-      requests,
-      windows,
-    })
-    return this.#callable
   }
 
   get #readiness(): ReturnType<typeof readinessOf> {

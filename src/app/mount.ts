@@ -3,13 +3,13 @@
 import { Bound } from '../base/limits/bound.js'
 import { forwardedTo, shareOf } from '../config/settings.js'
 import type { Gauge } from '../mcp/ports/events.js'
+import type { ServerStatus } from '../mcp/ports/server-status.js'
 import type { Era } from '../mcp/protocol/eras.js'
 import { ROOTS_CHANGED } from '../mcp/protocol/methods.js'
 import type { Upstream } from '../mcp/protocol/upstream.js'
 import { describeServer } from '../middle/describe/server.js'
 import { Admission } from '../middle/policy/admission.js'
 import { type ForwardedHeader, lackedBy } from '../middle/policy/forwarding.js'
-import type { SimplifiedTools } from '../middle/policy/portable/simplified.js'
 import { adviceOn, whyInLine } from '../servers/advice.js'
 import type { AddressHealth, UpstreamServer } from '../servers/server.js'
 import type { Accounts } from '../services/oauth/client/accounts.js'
@@ -30,14 +30,8 @@ export interface ServerIdentity {
 }
 
 /** The known health of a server. */
-export interface Health {
+export interface Health extends Pick<ServerStatus, 'era' | 'revision' | 'why' | 'next'> {
   state: 'ready' | 'unknown' | 'down'
-  era?: string | undefined
-  revision?: string | undefined
-  /** The evidence for the era, or the reason why the server is down. */
-  why?: string | undefined
-  /** What the operator can do about a server that is down. */
-  next?: string
   /** Each of its addresses, if it has several. */
   addresses?: readonly AddressHealth[]
 }
@@ -147,11 +141,6 @@ export class Mount implements Served {
     return this.side.accounts
   }
 
-  /** What portable schemas make of its tools. */
-  get simplified(): SimplifiedTools {
-    return this.policies.simplified
-  }
-
   /** Has the server from now on, with these settings: the mount before it has it no longer. */
   takeOver(settings: MountSettings): void {
     this.side.owner = this
@@ -192,18 +181,14 @@ export class Mount implements Served {
 
   /** What `/readyz` reports about the server. */
   get health(): Health {
-    const { addresses } = this.server
-    return { ...this.#health, ...(addresses && { addresses }) }
-  }
-
-  get #health(): Health {
-    const { verdict, down, everAnswered } = this.server
+    const { verdict, down, everAnswered, addresses } = this.server
+    const several = addresses && { addresses }
     if (down) {
       const { next } = adviceOn(down, this.accounts?.loginName)
-      return { state: 'down', why: whyInLine(down), ...(next !== undefined && { next }) }
+      return { state: 'down', why: whyInLine(down), ...(next !== undefined && { next }), ...several }
     }
-    if (!everAnswered) return this.#rests ? { state: 'ready', why: RESTS } : { state: 'unknown' }
-    return { state: 'ready', era: verdict?.era, revision: verdict?.revision, why: verdict?.why }
+    if (!everAnswered) return { ...(this.#rests ? { state: 'ready', why: RESTS } : { state: 'unknown' }), ...several }
+    return { state: 'ready', era: verdict?.era, revision: verdict?.revision, why: verdict?.why, ...several }
   }
 
   /** To be called when it is not started before something of it is used. */

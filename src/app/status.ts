@@ -100,7 +100,7 @@ export function serversNow(mounts: Mounts): ServerStatus[] {
     ...mount.busy,
     ...inOperation(mount),
     pause: mount.pause,
-    ...(mount.simplified.all.length > 0 && { simplified: mount.simplified.all }),
+    ...(mount.policies.simplified.all.length > 0 && { simplified: mount.policies.simplified.all }),
   }))
 }
 
