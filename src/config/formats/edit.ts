@@ -31,7 +31,8 @@ interface Before {
   before: readonly string[]
 }
 
-const STEP = '  '
+/** A level of indentation, if the file has none. */
+export const STEP = '  '
 
 /** A JSON file, without byte order mark. Throws a FormatError. */
 export function editableJson(text: string): Editable {
@@ -99,7 +100,7 @@ function removal({ children = [] }: Node, member: Node): Edit {
   return { offset: start, length: end - start, content: '' }
 }
 
-function endOf({ offset, length }: Node): number {
+export function endOf({ offset, length }: Node): number {
   return offset + length
 }
 

@@ -1,9 +1,7 @@
 /** Puts members into objects of the text of a JSON file, and takes them out. Every other byte stays, comments too. */
 import { applyEdits, type Edit, type Node, parseTree } from 'jsonc-parser'
 import { readJson } from './document.js'
-import { indentOf, memberOf, nodeUnder } from './edit.js'
-
-const STEP = '  '
+import { endOf, indentOf, memberOf, nodeUnder, STEP } from './edit.js'
 
 /** Puts a member at the end of the object under a key of the file, which is made if it is not there. Throws a FormatError. */
 export function withMember(text: string, under: string, name: string, value: unknown): string {
@@ -93,10 +91,6 @@ function partEnd(text: string, at: number): number | undefined {
   if (begins !== '//') return undefined
   const ends = ['\r', '\n'].map((lineBreak) => text.indexOf(lineBreak, at)).filter((end) => end >= 0)
   return Math.min(text.length, ...ends)
-}
-
-function endOf({ offset, length }: Node): number {
-  return offset + length
 }
 
 /** The white space with which the line of a position begins. */
