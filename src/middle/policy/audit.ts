@@ -3,12 +3,12 @@
 import { shortDigest } from '../../base/crypto/digest.js'
 import { Fault } from '../../base/fault/fault.js'
 import { canonical } from '../../base/rpc/canonical.js'
-import { memoize } from '../../base/rpc/memoize.js'
-import { objectIn, parseObject, raw, stringUnder, value } from '../../base/rpc/splice.js'
+import { objectIn, raw, stringUnder, value } from '../../base/rpc/splice.js'
 import { personOf } from '../../base/texts/principal.js'
 import { printable, publicAddress } from '../../base/texts/printable.js'
 import { OwnedByReplica } from '../../mcp/ports/replicas.js'
 import type { AuditedCall, Call, Final, Foreign, Policy } from '../../mcp/protocol/call.js'
+import { shownName } from '../../mcp/protocol/implementation.js'
 import { OF_BRIDGE } from '../../mcp/protocol/meta.js'
 import { CALL_TOOL, EVENT_USES } from '../../mcp/protocol/methods.js'
 
@@ -141,7 +141,8 @@ function whoAndWhat(call: Call, { server, group = call.group, named }: ForeignOp
   const given = raw(params, 'arguments')
   return {
     ...whoIs(principal, grant),
-    client_name: caller.clientInfo === undefined ? undefined : nameIn(caller.clientInfo),
+    // Its id at an identity provider says nothing to people.
+    client_name: shownName(caller.clientInfo, MAX_AUDITED_TEXT),
     server,
     group,
     method,
@@ -165,12 +166,6 @@ export function whoIs(principal: string, grant: Call['grant']): AuditLine {
   const { issuer, subject, application } = grant ?? {}
   return { principal: personOf(principal), issuer, subject, application }
 }
-
-/** The name that a client states. Its id at an identity provider says nothing to people. */
-const nameIn = memoize((clientInfo): string | undefined => {
-  const name = stringUnder(parseObject(clientInfo), 'name')
-  return typeof name === 'string' ? printable(name, MAX_AUDITED_TEXT) : undefined
-})
 
 function endOf(last: Final): AuditLine {
   if (last.kind === 'error') return { outcome: 'error', reason: String(last.error.code) }

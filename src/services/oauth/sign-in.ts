@@ -24,9 +24,9 @@ import {
   type Sender,
   type ServerNotification,
 } from '../../mcp/protocol/call.js'
+import { shownName } from '../../mcp/protocol/implementation.js'
 import { CALL_TOOL, LISTEN, methodTraits } from '../../mcp/protocol/methods.js'
 import type { LegacyRoute } from '../../mcp/protocol/upstream.js'
-import { clientNameOf } from '../../middle/policy/client-name.js'
 import { refuse } from '../../middle/policy/refusal.js'
 import { isOfPlaceholder, listenToPlaceholder, placeholderResult } from './placeholder.js'
 import { canOpenUrl, questionFor, SigningSession, signedIn } from './signing-session.js'
@@ -218,7 +218,7 @@ export class SignIn {
     hasAccepted: boolean,
   ): Promise<Fault | undefined> {
     if (!fault.signInFor || method === LISTEN) return fault
-    const asking: SignInAsking = { hasAccepted, client: clientNameOf(caller.clientInfo) }
+    const asking: SignInAsking = { hasAccepted, client: shownName(caller.clientInfo) }
     try {
       await account.signIn(fault.signInFor, signal, asking)
       return undefined

@@ -20,9 +20,9 @@ import {
   type Handler,
   type Policy,
 } from '../../../mcp/protocol/call.js'
+import { shownName } from '../../../mcp/protocol/implementation.js'
 import { CALL_TOOL } from '../../../mcp/protocol/methods.js'
 import { ChosenList } from '../choice/listed.js'
-import { clientNameOf } from '../client-name.js'
 import { refuse, toolOf } from '../refusal.js'
 import { isUnambiguous } from '../unambiguous.js'
 import { argumentLines } from './argument-lines.js'
@@ -119,7 +119,7 @@ export function approval(options: ApprovalOptions): Policy {
       pass: pass?.of === 'page' ? pass : undefined,
       question: {
         ...decidedOn(call, tool, listed),
-        client: clientNameOf(call.caller.clientInfo),
+        client: shownName(call.caller.clientInfo),
         window,
         until: Date.now() + within(),
         audited: call.audited?.(),
