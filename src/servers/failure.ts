@@ -5,7 +5,7 @@
 
 import { Fault, type FaultOptions } from '../base/fault/fault.js'
 import { faults } from '../base/fault/faults.js'
-import { type Message, parseMessage, type Response } from '../base/rpc/message.js'
+import { messageOrNone, type Response } from '../base/rpc/message.js'
 import { sourceOf } from '../base/rpc/source.js'
 import { textUnder, value } from '../base/rpc/splice.js'
 import { printable } from '../base/texts/printable.js'
@@ -178,13 +178,8 @@ export type ErrorResponse = Response & { code: number; message: string }
 
 /** The JSON-RPC error in the body of a refusal, if there is one. */
 export function errorIn({ body }: HttpRefusal): ErrorResponse | undefined {
-  let message: Message
-  try {
-    message = parseMessage(sourceOf(body))
-  } catch {
-    return undefined
-  }
-  return message.kind === 'response' ? errorResponseOf(message) : undefined
+  const message = messageOrNone(sourceOf(body))
+  return message?.kind === 'response' ? errorResponseOf(message) : undefined
 }
 
 /** An answer as a JSON-RPC error; undefined if it is a result, or a malformed error. */

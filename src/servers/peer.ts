@@ -17,10 +17,10 @@ import {
   idValue,
   MAX_BATCH,
   type Message,
+  messageOrNone,
   notification,
   numberOf,
   type Params,
-  parseMessage,
   type Request,
   type Response,
   type RpcError,
@@ -224,7 +224,7 @@ export class Peer implements Receiver, ExchangePeer {
       signal,
       hear: (bytes, http) => {
         const { source } = repairedSourceOf(bytes, isUtf8)
-        const message = heldMessage(() => source)
+        const message = heldMessage(source)
         if (!message) return
         if (message.kind !== 'batch' && message.kind !== 'invalid') this.#recorder?.received(message, call, http)
         hear(wireOf(source), http)
@@ -405,7 +405,7 @@ export class Peer implements Receiver, ExchangePeer {
     if (on?.passesUnread && this.#takeUnread(on, bytes, http)) return
     const { source, repaired } = repairedSourceOf(bytes, isUtf8)
     if (repaired) this.#warnOfRepair('bytes that are not UTF-8')
-    const message = parse(source)
+    const message = messageOrNone(source)
     // The bytes of the event are not those of one message.
     const as = http?.event && (repaired || message?.kind === 'batch') ? { ...http, event: edited(http.event) } : http
     if (message?.kind === 'batch') this.#takeAll(message, stream, as)
@@ -478,7 +478,7 @@ export class Peer implements Receiver, ExchangePeer {
     for (const { start, end } of elements) {
       if (this.end) return
       const element = sourceOf(cut(source, start, end))
-      this.#route(element, parse(element), stream, head)
+      this.#route(element, messageOrNone(element), stream, head)
     }
   }
 
@@ -502,7 +502,7 @@ export class Peer implements Receiver, ExchangePeer {
   #takeFromEnd(source: JsonSource, what: string): boolean {
     const text = cut(source, 0, source.text.length)
     const place = objectAtEnd(text)
-    const message = place && parse(sourceOf(text.slice(place.start, place.end)))
+    const message = place && messageOrNone(sourceOf(text.slice(place.start, place.end)))
     if (!message || !this.#isExpected(message)) return false
     this.#warnOfRepair('text without a line break before a message')
     this.#failAnswer(sourceOf(text.slice(0, place.start)), what)
@@ -764,14 +764,6 @@ function originOf(params: Sent | Uint8Array): Payload | undefined {
 /** The failure of a request that had not been sent when its channel ended. */
 function notSent(end: ChannelError): ChannelError {
   return new ChannelError(end.message, { cause: end, delivered: 'no', stderr: end.allStderr })
-}
-
-function parse(source: JsonSource): Message | undefined {
-  try {
-    return parseMessage(source)
-  } catch {
-    return undefined
-  }
 }
 
 /**

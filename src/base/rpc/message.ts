@@ -154,6 +154,15 @@ export function parseMessage(source: JsonSource, options?: ScanOptions): Message
   return id || lacksId ? { kind: 'response', id, outcome } : invalidId({ kind: 'response', id: idText as Id, outcome })
 }
 
+/** As `parseMessage`; undefined for what is not JSON. */
+export function messageOrNone(source: JsonSource): Message | undefined {
+  try {
+    return parseMessage(source)
+  } catch {
+    return undefined
+  }
+}
+
 /** Applies the bound of listed members to all messages of a batch together. Throws a JsonError. */
 function checkBatch(source: JsonSource, elements: readonly JsonRange[], options: ScanOptions): void {
   let maxListed = options.maxListed ?? 0

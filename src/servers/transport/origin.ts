@@ -328,7 +328,8 @@ class Answering implements Dispatcher.DispatchHandler {
       else if (this.#kind === 'beginning') this.#keepBeginning(chunk, controller)
       else if (this.#kind === 'whole') {
         if (this.#length > this.#origin.bodyLimit) throw overLimit(this.#origin.bodyLimit)
-        if (!this.#hasRoom(this.#length)) throw noMemoryForAnswer()
+        // Most are small.
+        if (this.#length > SMALL && !this.#hasRoom(this.#length)) throw noMemoryForAnswer()
         if (!this.#first) this.#first = chunk
         else {
           this.#others ??= new Gathering()
