@@ -20,9 +20,11 @@ const TICKS = 100
 const WRITING = 50
 const { stdout } = process
 const write = stdout.write.bind(stdout)
+/** The clock of the process: tests have others. */
+const { setTimeout: later } = globalThis
 let unwritten = ''
 stdout.write = (text) => {
-  if (unwritten === '') setTimeout(writeAll, WRITING).unref()
+  if (unwritten === '') later(writeAll, WRITING).unref()
   unwritten += text
   return true
 }
