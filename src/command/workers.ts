@@ -17,6 +17,7 @@ import { backoff } from '../base/time/pause.js'
 import { within } from '../base/time/time.js'
 import { parseListen, type Settings } from '../config/settings.js'
 import type { BridgeStatus } from '../mcp/ports/bridge-status.js'
+import type { ValueCall } from '../services/replicas/common.js'
 import { type ProcessChannel, ProcessLink } from '../services/replicas/link.js'
 import { CommonMemory } from '../services/replicas/memory.js'
 import { Doors } from './doors.js'
@@ -135,14 +136,7 @@ class Workers {
       close: ({ door }: { door: Door }) => this.#doors.close(worker(), door),
       serves: ({ origins }: { origins: readonly string[] }) => this.#serves(worker(), origins),
       gather: ({ what }: { what: WorkerFact }) => this.#gather(what),
-      get: ({ key }: { key: string }) => memory.get(key),
-      set: ({ key, text, milliseconds }: { key: string; text: string; milliseconds: number }) =>
-        memory.set(key, text, milliseconds),
-      add: ({ key, text, milliseconds }: { key: string; text: string; milliseconds: number }) =>
-        memory.add(key, text, milliseconds),
-      delete: ({ key }: { key: string }) => memory.delete(key),
-      swap: ({ key, change }: { key: string; change: Parameters<CommonMemory['swap']>[1] }) => memory.swap(key, change),
-      increment: ({ key, milliseconds }: { key: string; milliseconds: number }) => memory.increment(key, milliseconds),
+      value: ({ name, of }: ValueCall) => (memory[name] as (...of: unknown[]) => unknown).apply(memory, of),
       publish: (message: object) => {
         for (const other of this.#running) if (other !== worker()) other.link.tell('hear', message)
       },

@@ -28,6 +28,12 @@ export interface CommonValues {
   increment(key: string, milliseconds: number): Promise<Count>
 }
 
+/** A call of a value by its name, as it passes between processes. */
+export interface ValueCall {
+  name: Exclude<keyof CommonValues, 'lasting'>
+  of: unknown[]
+}
+
 export interface Common extends CommonValues {
   /** Whether they can be reached; undefined if they are lost only together with this replica. */
   readonly working: boolean | undefined

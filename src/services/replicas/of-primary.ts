@@ -1,5 +1,5 @@
 /** What workers have in common, as a worker sees it: the process that has started it has the values, and passes messages on. */
-import type { Common, Count, Swap } from './common.js'
+import type { Common, CommonValues, ValueCall } from './common.js'
 import type { ProcessLink } from './link.js'
 
 export class CommonOfPrimary implements Common {
@@ -8,6 +8,12 @@ export class CommonOfPrimary implements Common {
   readonly mayEvict = undefined
   /** Nothing is missed: a worker ends with the process that has started it. */
   onReturn = () => {}
+  readonly get = this.#value('get')
+  readonly set = this.#value('set')
+  readonly add = this.#value('add')
+  readonly delete = this.#value('delete')
+  readonly swap = this.#value('swap')
+  readonly increment = this.#value('increment')
   readonly #link: ProcessLink
   readonly #listeners = new Map<string, (message: Buffer) => void>()
 
@@ -32,27 +38,8 @@ export class CommonOfPrimary implements Common {
     this.#listeners.get(channel)?.(Buffer.from(text, 'base64'))
   }
 
-  get(key: string): Promise<string | null> {
-    return this.#link.call('get', { key })
-  }
-
-  set(key: string, text: string, milliseconds: number): Promise<unknown> {
-    return this.#link.call('set', { key, text, milliseconds })
-  }
-
-  add(key: string, text: string, milliseconds: number): Promise<boolean> {
-    return this.#link.call('add', { key, text, milliseconds })
-  }
-
-  delete(key: string): Promise<unknown> {
-    return this.#link.call('delete', { key })
-  }
-
-  swap(key: string, change: Swap): Promise<boolean> {
-    return this.#link.call('swap', { key, change })
-  }
-
-  increment(key: string, milliseconds: number): Promise<Count> {
-    return this.#link.call('increment', { key, milliseconds })
+  #value<N extends ValueCall['name']>(name: N): CommonValues[N] {
+    const call = (...of: unknown[]) => this.#link.call('value', { name, of } satisfies ValueCall)
+    return call as CommonValues[N]
   }
 }
