@@ -19,20 +19,26 @@ export interface Exchanged {
 
 export type PeerAnswer = Omit<ForwardedAnswer, 'lost'>
 
+/** What takes requests: the HTTP client, or a connection for frames. */
+export interface Dispatching {
+  dispatch(request: Exchanged, handler: Dispatcher.DispatchHandler): unknown
+}
+
 interface Settle {
   resolve(answer: PeerAnswer): void
   reject(error: unknown): void
 }
 
-/** Bytes of an answer that is read whole. */
+/** Bytes of an answer that is read whole, and of any other that wait to be read before the other replica pauses. */
 const SMALL = 64 * 1024
+const WAITING = 256 * 1024
 
 /** Resolves when the answer is there, or begins. Rejects if it does not come, or the signal aborts. */
-export function exchange(pool: Dispatcher, request: Exchanged, signal: Signal): Promise<PeerAnswer> {
+export function exchange(to: Dispatching, request: Exchanged, signal: Signal): Promise<PeerAnswer> {
   return new Promise((resolve, reject) => {
     const reading = new Reading(signal, { resolve, reject })
     // Requests of one turn are sent in a row. An error is told to the handler.
-    atTurnEnd(() => pool.dispatch(request as Dispatcher.DispatchOptions, reading))
+    atTurnEnd(() => to.dispatch(request, reading))
   })
 }
 
@@ -69,6 +75,7 @@ class Reading implements Dispatcher.DispatchHandler {
     this.#headers = Object.fromEntries(Object.entries(headers).filter(([name]) => !isOfConnection(name)))
     if (Number(headers['content-length'] ?? Number.NaN) <= SMALL) return
     const stream = new Readable({
+      highWaterMark: WAITING,
       read: () => controller.resume(),
       destroy: (error, done) => {
         this.#abort(error ?? new Error('The answer is no longer read'))

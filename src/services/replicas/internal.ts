@@ -1,19 +1,29 @@
 /**
- * Listens at the internal address of a replica, to which others forward requests for its sessions and calls. Requests without a
- * valid proof are refused.
+ * Listens at the internal address of a replica, to which others forward requests for its sessions and calls: as frames on a
+ * connection that begins with a proof, or as requests of HTTP with one proof each. Without a valid proof, both are refused.
  */
 
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
+import type { Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Sealer } from '../../base/crypto/seal.js'
 import { listenAt } from '../../base/net/listen.js'
 import { withoutBrackets } from '../../base/texts/parse-url.js'
 import { pause } from '../../base/time/pause.js'
 import { within } from '../../base/time/time.js'
-import { listeningOptions } from './encryption.js'
-import { answerTo, PROOF, PROOF_REFUSALS, type ProofRefusal, Proofs } from './proof.js'
+import { listeningOptions, tagsOf } from './encryption.js'
+import { FramedAnswers } from './framed-answers.js'
+import { FRAMES } from './frames.js'
+import { answerTo, keyIn, PROOF, PROOF_REFUSALS, type ProofRefusal, Proofs } from './proof.js'
 
 /** The protocol of an address that is a socket. */
 export const SOCKET = 'unix:'
@@ -51,8 +61,9 @@ export class Internal {
   readonly #server: Server
   #isLeaving = false
   #isClosing = false
-  /** The digests that the bodies of requests must have. */
-  readonly #digests = new WeakMap<IncomingMessage, string>()
+  /** Forwarded requests, with the digest that the body must have; undefined for one in frames. */
+  readonly #forwarded = new WeakMap<IncomingMessage, string | undefined>()
+  readonly #framed = new Set<FramedAnswers>()
   #answer: RequestListener = (_request, response) => response.writeHead(503).end()
 
   constructor(options: InternalOptions) {
@@ -65,6 +76,7 @@ export class Internal {
         : createServer(OPTIONS, take)
     this.#server.maxConnections = MAX_REPLICA_CONNECTIONS
     this.#server.maxHeadersCount = 220
+    this.#server.on('upgrade', (request, socket: Socket) => this.#takeFrames(request, socket))
   }
 
   /** Sets the handler of requests. */
@@ -86,6 +98,7 @@ export class Internal {
   /** From now on each answer ends its connection, so that no request arrives on a connection that is about to be closed. */
   leave(): void {
     this.#isLeaving = true
+    for (const framed of this.#framed) framed.leave()
   }
 
   /**
@@ -95,14 +108,21 @@ export class Internal {
   async close(): Promise<void> {
     this.#isClosing = true
     await pause(REFUSING)
+    for (const framed of this.#framed) framed.leave()
     const closed = new Promise((resolve) => this.#server.close(resolve))
     await within(closed, LAST_ANSWERS, () => {})
     this.#server.closeAllConnections()
+    for (const framed of this.#framed) framed.destroy()
   }
 
-  /** The digest that the body of a request must have, if another replica has forwarded it. */
+  /** Whether another replica has forwarded a request. */
+  isForwarded(request: IncomingMessage): boolean {
+    return this.#forwarded.has(request)
+  }
+
+  /** The digest that the body of a request must have; undefined if any may come. */
   digestFor(request: IncomingMessage): string | undefined {
-    return this.#digests.get(request)
+    return this.#forwarded.get(request)
   }
 
   #take(request: IncomingMessage, response: ServerResponse): void {
@@ -115,18 +135,55 @@ export class Internal {
       return
     }
     if (request.method === 'HEAD') {
-      response.writeHead(204, { [PROOF]: this.#options.sealer().sign(answerTo(checked.proof)) }).end()
+      const more = this.#isLeaving ? {} : { [FRAMES]: '1' }
+      response.writeHead(204, { [PROOF]: this.#options.sealer().sign(answerTo(checked.proof)), ...more }).end()
       return
     }
-    if (this.#isClosing) {
-      // The sender looks up another replica.
-      request.resume()
-      response.writeHead(PROOF_REFUSALS.misdirected, { connection: 'close', [REFUSED]: 'misdirected' }).end()
-      return
-    }
-    this.#digests.set(request, checked.body)
+    this.#forward(request, response, checked.body)
+  }
+
+  #forward(request: IncomingMessage, response: ServerResponse, digest: string | undefined): void {
+    // The sender looks up another replica.
+    if (this.#isClosing) return refuse(request, response, 'misdirected')
+    this.#forwarded.set(request, digest)
     this.#answer(request, response)
   }
+
+  /** Takes requests in frames on this connection, if it begins with a proof. */
+  #takeFrames(begin: IncomingMessage, socket: Socket): void {
+    const { sealer, refused, address } = this.#options
+    socket.on('error', () => {})
+    const checked = this.#proofs.check(begin)
+    const why = this.#isLeaving ? 'misdirected' : typeof checked === 'string' ? checked : undefined
+    if (why !== undefined || typeof checked === 'string' || begin.headers.upgrade !== FRAMES) {
+      if (typeof checked === 'string') refused(checked, socket.remoteAddress)
+      const status = why === undefined ? 400 : PROOF_REFUSALS[why]
+      socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+      return
+    }
+    const { proof } = checked
+    let known = sealer()
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${FRAMES}\r\n${PROOF}: ${known.sign(answerTo(proof))}\r\n\r\n`,
+    )
+    const framed = new FramedAnswers(socket, {
+      received: address.protocol === 'http:' ? tagsOf(known, proof) : undefined,
+      answer: (request, response) => {
+        const now = sealer()
+        if (now !== known && now.secret(keyIn(proof)) === undefined) return refuse(request, response, 'forged')
+        known = now
+        this.#forward(request, response, undefined)
+      },
+      closed: () => this.#framed.delete(framed),
+    })
+    this.#framed.add(framed)
+  }
+}
+
+/** Refuses a request, whose body is not needed. */
+function refuse(request: IncomingMessage, response: ServerResponse, why: ProofRefusal): void {
+  request.resume()
+  response.writeHead(PROOF_REFUSALS[why], { connection: 'close', [REFUSED]: why }).end()
 }
 
 /** The address of this machine or container in its network. */

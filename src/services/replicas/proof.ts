@@ -87,7 +87,12 @@ export function prove(sealer: Sealer, to: string, signed: Signed): string {
   return `${head}:${sealer.sign(textOf(head, signed))}`
 }
 
-/** The signed text in an answer to `HEAD`. It proves that a replica with the key has answered this very request. */
+/** The id of the key that a proof was signed with. */
+export function keyIn(proof: string): string {
+  return /:([^:.]*)\.[^:]*$/.exec(proof)?.[1] ?? ''
+}
+
+/** The signed text in an answer to `HEAD`, or to who opens a connection for frames. It proves that a replica with the key has answered this very request. */
 export function answerTo(proof: string): string {
   return `answer\n${proof}`
 }

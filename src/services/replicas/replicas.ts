@@ -98,6 +98,7 @@ export class HttpReplicas implements Replicas {
   set keys(keys: readonly SealKey[]) {
     this.#sealer = new Sealer(keys, 'replica')
     this.#owners.clear()
+    this.#peers.connectAnew()
   }
 
   /** Whether Redis is reachable; undefined without it. */
@@ -153,7 +154,7 @@ export class HttpReplicas implements Replicas {
   }
 
   isForwarded(request: IncomingMessage): boolean {
-    return this.#internal.digestFor(request) !== undefined
+    return this.#internal.isForwarded(request)
   }
 
   checkBody(request: IncomingMessage, body: unknown): void {

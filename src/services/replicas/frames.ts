@@ -1,0 +1,158 @@
+/**
+ * Frames of many requests and answers, on one connection between two replicas. Those of one turn of the event loop travel as one
+ * record: a length and the frames. Where the connection is not encrypted, each record of requests has a tag, which proves who has sent
+ * it, and that it is the next one.
+ */
+import { timingSafeEqual } from 'node:crypto'
+import type { Duplex } from 'node:stream'
+import { TAG, type Tags } from './encryption.js'
+
+/** The protocol, in `Upgrade` of HTTP. */
+export const FRAMES = 'mcp-bridge-frames'
+
+/** What a frame is about. */
+export const HEAD = 1
+export const DATA = 2
+/** The other side takes no more, or sends no more. */
+export const ABORT = 3
+/** Of an answer that is read too slowly. */
+export const PAUSE = 4
+export const RESUME = 5
+/** No more requests are to be sent on this connection. */
+export const LEAVE = 6
+
+export interface ReplicaFrame {
+  kind: number
+  /** The number of the request. */
+  id: number
+  bytes: Buffer
+  /** Nothing of the request, or of the answer, follows. */
+  isLast: boolean
+}
+
+export interface FramesOptions {
+  /** The tags of what is sent, and of what is received; undefined without. */
+  sent?: Tags | undefined
+  received?: Tags | undefined
+  take(frame: ReplicaFrame): void
+  /** Called when there is room again, after `isFull`. */
+  drained?(): void
+  /** Called once when the connection is closed. */
+  closed(): void
+}
+
+const LENGTH = 4
+/** Length, kind and number of a frame. */
+const FRAME = LENGTH + 1 + 4
+const LAST = 0x80
+/** Most bytes of a piece of a body in one frame. A record is sent when it has as many. */
+const PIECE = 256 * 1024
+/** Fewer bytes are copied together, because each buffer of a write costs more. */
+const SMALL = 16 * 1024
+/** Most bytes of a record. Heads of HTTP have bounds far below. */
+const MAX_FRAMES = 1024 * 1024
+const NOTHING = Buffer.alloc(0)
+
+/** Both directions of a connection. */
+export class Frames {
+  readonly #socket: Duplex
+  readonly #options: FramesOptions
+  /** The bytes of the tag of a received record. */
+  readonly #tag: number
+  #sending: Uint8Array[] = []
+  #sendingBytes = 0
+  #received: Buffer[] = []
+  #receivedBytes = 0
+  /** The bytes with which something can be read. */
+  #wanted = LENGTH
+
+  constructor(socket: Duplex, options: FramesOptions) {
+    this.#socket = socket
+    this.#options = options
+    this.#tag = options.received ? TAG : 0
+    socket.on('data', (bytes: Buffer) => this.#take(bytes))
+    socket.on('drain', () => options.drained?.())
+    socket.on('end', () => socket.destroy())
+    socket.on('error', () => {})
+    socket.once('close', () => options.closed())
+  }
+
+  /** Whether frames wait because the other side reads too slowly. */
+  get isFull(): boolean {
+    return this.#socket.writableNeedDrain
+  }
+
+  send(kind: number, id: number, bytes: Uint8Array = NOTHING, isLast = false): void {
+    let at = 0
+    do {
+      const piece = bytes.length <= PIECE ? bytes : bytes.subarray(at, at + PIECE)
+      at += PIECE
+      this.#push(kind | (isLast && at >= bytes.length ? LAST : 0), id, piece)
+    } while (at < bytes.length)
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  #push(kind: number, id: number, bytes: Uint8Array): void {
+    const head = Buffer.allocUnsafe(FRAME)
+    head.writeUInt32BE(bytes.length, 0)
+    head[LENGTH] = kind
+    head.writeUInt32BE(id, LENGTH + 1)
+    if (this.#socket.destroyed) return
+    if (this.#sending.length === 0) process.nextTick(() => this.#flush())
+    this.#sending.push(head, bytes)
+    this.#sendingBytes += FRAME + bytes.length
+    if (this.#sendingBytes >= PIECE) this.#flush()
+  }
+
+  #flush(): void {
+    if (this.#sending.length === 0) return
+    const { sent } = this.#options
+    const length = Buffer.allocUnsafe(LENGTH)
+    length.writeUInt32BE(this.#sendingBytes)
+    const tag = sent ? [sent(this.#sending)] : []
+    const all = [length, ...this.#sending, ...tag]
+    const pieces = this.#sendingBytes < SMALL ? [Buffer.concat(all)] : all
+    this.#sending = []
+    this.#sendingBytes = 0
+    this.#socket.cork()
+    for (const piece of pieces) this.#socket.write(piece)
+    this.#socket.uncork()
+  }
+
+  #take(bytes: Buffer): void {
+    this.#received.push(bytes)
+    this.#receivedBytes += bytes.length
+    if (this.#receivedBytes < this.#wanted) return
+    let rest = this.#received.length === 1 ? bytes : Buffer.concat(this.#received, this.#receivedBytes)
+    this.#wanted = LENGTH
+    while (rest.length >= LENGTH && !this.#socket.destroyed) {
+      const end = LENGTH + rest.readUInt32BE(0) + this.#tag
+      if (end > MAX_FRAMES) return this.destroy()
+      this.#wanted = end
+      if (rest.length < end) break
+      this.#read(rest.subarray(LENGTH, end - this.#tag), rest.subarray(end - this.#tag, end))
+      this.#wanted = LENGTH
+      rest = rest.subarray(end)
+    }
+    this.#received = rest.length > 0 ? [rest] : []
+    this.#receivedBytes = rest.length
+  }
+
+  /** Takes the frames of a record. One that nobody with the key has sent, or not now, ends the connection. */
+  #read(frames: Buffer, tag: Buffer): void {
+    const { received, take } = this.#options
+    if (received && !timingSafeEqual(received([frames]), tag)) return this.destroy()
+    for (let at = 0; at < frames.length && !this.#socket.destroyed; ) {
+      const begin = at + FRAME
+      const end = begin + (frames.length < begin ? Number.NaN : frames.readUInt32BE(at))
+      if (!(end <= frames.length)) return this.destroy()
+      const kind = frames[at + LENGTH] as number
+      const id = frames.readUInt32BE(at + LENGTH + 1)
+      take({ kind: kind & ~LAST, id, bytes: frames.subarray(begin, end), isLast: kind >= LAST })
+      at = end
+    }
+  }
+}
