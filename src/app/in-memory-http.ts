@@ -2,6 +2,7 @@
  * HTTP without a network: a request of the Fetch API goes through a connection in memory to what answers requests of Node's HTTP
  * server. So it is read, bounded, streamed and given up as any other.
  */
+
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Duplex, duplexPair, Readable } from 'node:stream'
@@ -9,6 +10,7 @@ import { pipeline } from 'node:stream/promises'
 import { Fault } from '../base/fault/fault.js'
 import { error as errorMessage } from '../base/rpc/message.js'
 import { ofConnection } from '../base/texts/headers.js'
+import { JSON_TYPE } from '../clients/http/replies.js'
 import type { Front } from './listener.js'
 import { refuseUnparsed } from './unparsed.js'
 
@@ -82,7 +84,7 @@ async function exchange(request: Request, connection: Duplex): Promise<Response>
 /** The answer of a bridge that is closed. The request is not read. */
 export function closedResponse(): Response {
   const fault = new Fault('draining', 'The bridge is closed')
-  const headers = { 'content-type': 'application/json; charset=utf-8', 'mcp-bridge-error': String(fault.row.reason) }
+  const headers = { 'content-type': JSON_TYPE, 'mcp-bridge-error': String(fault.row.reason) }
   return new Response(errorMessage(undefined, fault.toRpcError()), { status: fault.status, headers })
 }
 

@@ -1,14 +1,15 @@
 /** Refuses what Node cannot parse as an HTTP request, or what arrives too slowly, with the answers of other refusals. */
+
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { Fault } from '../base/fault/fault.js'
 import type { FaultName } from '../base/fault/faults.js'
 import { error as errorMessage } from '../base/rpc/message.js'
+import { JSON_TYPE } from '../clients/http/replies.js'
 import { linger } from './linger.js'
 
 /** Default time limits of a request. Without them, a request that arrives byte by byte would never time out. */
 export const WITHIN = { headers: 30_000, request: 60_000 }
-const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** A connection with its current response, for which Node has no public property. */
 type AnsweringSocket = Socket & { _httpMessage?: ServerResponse | null }
