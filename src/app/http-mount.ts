@@ -193,7 +193,7 @@ export class HttpMount {
   /** Leaves the sessions that the server itself has named: they go on at another mount, or when the bridge is started again. */
   leaveNamed(): void {
     if (this.#handed) return
-    for (const [, { client, outlives }] of this.#sessions.http) if (outlives) client.leave?.()
+    for (const [, { client, outlives }] of this.#sessions.http) if (outlives) client.direct?.leave?.()
   }
 
   /** Admits only requests that continue those in progress. */

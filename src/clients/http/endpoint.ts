@@ -202,7 +202,7 @@ class Endpoint {
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
     const read = readMessage(body ? [body] : [])
     // In a session of the server itself, ids are between it and its client.
-    const message = (read.kind === 'invalid' && session?.client.carries && read.read) || read
+    const message = (read.kind === 'invalid' && session?.client.direct?.keepsIds && read.read) || read
     asked.message = message
     if (session?.from !== undefined && isStray(message, session)) {
       asked.isStray = true

@@ -5,7 +5,7 @@
 
 import { BoundedSet } from '../../base/limits/bounded.js'
 import type { Replicas } from '../../mcp/ports/replicas.js'
-import type { SessionRecord } from '../legacy/session.js'
+import type { ClientSession, SessionRecord } from '../legacy/session.js'
 
 /** The record of a session that its replica has left. */
 interface HandedSession {
@@ -22,7 +22,7 @@ interface HandedSession {
 /** A session of this replica. */
 interface LeftSession {
   readonly principal: string
-  readonly client: { readonly record?: SessionRecord | undefined; leave?(): void }
+  readonly client: Pick<ClientSession, 'record' | 'direct'>
 }
 
 /** A session of this replica that others may go on with while it is here. */
@@ -92,7 +92,7 @@ export class HandedSessions {
         if (!record) return
         const handed: HandedSession = { mount: this.#mount, principal, from, record }
         const isWritten = await records.remember(KIND, id, JSON.stringify(handed), KEPT)
-        if (isWritten) client.leave?.()
+        if (isWritten) client.direct?.leave?.()
       })
       await Promise.all(written)
     }

@@ -98,7 +98,7 @@ export class SessionRequests {
     if (!session) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
     if (method === 'GET') return session.listen(reply, single(received, 'last-event-id'))
     sessions.end(id)
-    const status = (await session.client.closed) ?? 200
+    const status = (await session.client.direct?.closed) ?? 200
     // A server may not let clients end sessions, or may have forgotten this one.
     reply.code(status < 300 || status === 404 || status === 405 ? status : 200).send()
   }
@@ -122,7 +122,7 @@ export class SessionRequests {
     { request, reply }: RequestAtEndpoint,
   ): Promise<void> | undefined {
     const { handed } = this.#options
-    if (handed && session.client.carries) whenOver(reply, () => void handed.note(session).catch(() => {}))
+    if (handed && session.client.direct?.keepsIds) whenOver(reply, () => void handed.note(session).catch(() => {}))
     const batch = message.kind === 'batch' ? readBatch(message) : undefined
     if (message.kind === 'request' || batch) {
       // The session ends with the bridge. With this error, the client opens another one, which a load balancer sends to
@@ -184,7 +184,7 @@ export class SessionRequests {
   ): Promise<void> | undefined {
     const answer = new Answer(reply, undefined, this.#options)
     const heard = { hear: answer.hear, signal: answer.abort, forwarded: undefined }
-    const answering = take({ ...heard, ...(client.carries && forwardedOf(request)) })
+    const answering = take({ ...heard, ...(client.direct?.keepsIds && forwardedOf(request)) })
     if (answering) return answering.then(answer.end, (error: unknown) => answer.breakOff(ofNoCall(error)))
     answer.end()
     return undefined
@@ -192,16 +192,11 @@ export class SessionRequests {
 
   /** Opens a session: one of the server itself, if the server is legacy and reached over HTTP, or else a translated one. */
   async open(message: Request, { request, reply }: RequestAtEndpoint): Promise<void> {
-    const { upstream, sessions } = this.#options
-    const { principal, credential } = request
-    const caller = { revision: '', capabilities: '{}' }
-    const route = await upstream
-      .legacyRoute({ caller, principal, credential })
-      .catch((error: unknown) => Fault.from(error))
-    sessions.makeRoom(principal)
+    const { principal } = request
+    this.#options.sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
     const options = this.#openOptions(request, streams)
-    const { session, ...answer } = await openSession(message, options, route)
+    const { session, ...answer } = await openSession(message, options)
     if (session) {
       // Another client may have taken the last free place in the meantime.
       const kept = this.#keep(session, streams)
@@ -235,8 +230,9 @@ export class SessionRequests {
   }
 
   /** The id for a session of the server itself: the server's own, which stays valid when the bridge is started again. */
-  #idOf({ id }: ClientSession): string | undefined {
+  #idOf({ direct }: ClientSession): string | undefined {
     const { handed, sessions } = this.#options
+    const id = direct?.left?.session
     return id === undefined || handed || sessions.has(id) ? undefined : id
   }
 
@@ -294,7 +290,7 @@ export class SessionRequests {
   /** Stores a session until it ends. Without room, closes it and throws a Fault. */
   #keep(session: ClientSession, streams: Streams, known: { id?: string; from?: string } = {}): HttpSession {
     const { sessions } = this.#options
-    streams.options = session.carries ? PASSED : traits[session.revision]
+    streams.options = session.direct?.keepsIds ? PASSED : traits[session.revision]
     try {
       const kept = new HttpSession(session, streams, this.#options, known.from)
       const id = sessions.add(kept, known.id ?? this.#idOf(session))

@@ -72,7 +72,9 @@ export class HttpSession implements KeptSession {
    * and so does the bridge when it is started again.
    */
   get outlives(): boolean {
-    return this.#options.speaks !== undefined && this.client.id !== undefined && NAMELESS.includes(this.principal)
+    return (
+      this.#options.speaks !== undefined && this.client.direct?.left !== undefined && NAMELESS.includes(this.principal)
+    )
   }
 
   keepAlive(): void {
@@ -94,7 +96,7 @@ export class HttpSession implements KeptSession {
   answerPost(request: Request, reply: FastifyReply): Promise<void> {
     const { id } = request
     const stream = this.#streamFor(reply, id)
-    const leaves = this.client.carries ? leaving(reply) : undefined
+    const leaves = this.client.direct?.keepsIds ? leaving(reply) : undefined
     const send = (frame: Frame) => {
       const { text, last, event } = frame
       if (typeof event === 'number') return this.#endUnanswered(stream, reply, event)
@@ -145,7 +147,7 @@ export class HttpSession implements KeptSession {
       ends,
       grant: grant && { ...grant, inBand: true },
       batch,
-      ...(this.client.carries && forwardedOf(reply.request)),
+      ...(this.client.direct?.keepsIds && forwardedOf(reply.request)),
     }
     const answer = (request: Request) =>
       this.client.answerClient(

@@ -40,7 +40,7 @@ export interface DirectClientSessionOptions extends OpenOptions {
 export class DirectClientSession implements ClientSession {
   readonly revision: LegacyRevision
   readonly #caller: Caller
-  readonly #direct: DirectSession
+  readonly direct: DirectSession
   readonly #options: DirectClientSessionOptions
   readonly #running = new InFlight()
   /** Records the messages outside of calls; undefined without a recorder. */
@@ -57,7 +57,7 @@ export class DirectClientSession implements ClientSession {
   constructor(direct: DirectSession, revision: LegacyRevision, options: DirectClientSessionOptions) {
     this.revision = revision
     this.#caller = callerOf(options.opening)
-    this.#direct = direct
+    this.direct = direct
     this.#options = options
     const { outlet, log, session } = options
     this.#recorder = log.telemetry?.recorder?.session(session)
@@ -78,33 +78,21 @@ export class DirectClientSession implements ClientSession {
 
   get record(): SessionRecord | undefined {
     const { opening } = this.#options
-    const direct = this.#left || this.#lost ? undefined : this.#direct.left
+    const direct = this.#left || this.#lost ? undefined : this.direct.left
     if (!opening || !direct) return undefined
     const { revision, offered, ready } = direct
     return { ...opening, revision, offered, ready, wrapped: [], uris: [], asked: 0, direct }
   }
 
-  leave(): void {
-    this.#direct.leave?.()
-  }
-
-  get id(): string | undefined {
-    return this.#direct.left?.session
-  }
-
-  get carries(): boolean {
-    return this.#direct.keepsIds === true
-  }
-
   get listen(): DirectSession['listen'] {
-    const { listen } = this.carries ? this.#direct : {}
+    const { listen } = this.direct.keepsIds ? this.direct : {}
     if (!listen) return undefined
     return (stream, opening) => {
       const passing: PassedStream = {
         pass: (message, event) => stream.pass(message, event),
         end: () => this.#onceSent(() => stream.end()),
       }
-      return listen.call(this.#direct, passing, opening)
+      return listen.call(this.direct, passing, opening)
     }
   }
 
@@ -132,7 +120,7 @@ export class DirectClientSession implements ClientSession {
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const stop = ends && endWith(ends, controller)
     const options = { batch, leaves, recorder: this.#recorder, revision: this.revision }
-    const call = new LinkedCall(request, this.#caller, this.#direct, record, send, options)
+    const call = new LinkedCall(request, this.#caller, this.direct, record, send, options)
     controller.link = call
     try {
       let last: Frame
@@ -197,19 +185,19 @@ export class DirectClientSession implements ClientSession {
 
   batchOf({ requests, message }: SortedBatch, bytes: Uint8Array): SentBatch | undefined {
     const { principal } = this.#options.sender
-    return this.#direct.batchOf?.({ principal, bytes, message, ids: requests.map(({ id }) => id) })
+    return this.direct.batchOf?.({ principal, bytes, message, ids: requests.map(({ id }) => id) })
   }
 
   take(message: Notification | Response, received?: ReceivedOneWay): Promise<void> | undefined {
     this.#recorder?.received(message, this.#cancelledBy(message))
-    if (message.kind === 'response') return this.#direct.respond(message, received)
+    if (message.kind === 'response') return this.direct.respond(message, received)
     const { method, params } = message
     const cancels = method === 'notifications/cancelled' && !this.#isOfOther(message)
-    const isPassed = cancels ? this.carries : this.#carries(method)
+    const isPassed = cancels ? this.direct.keepsIds : this.#carries(method)
     const passed = isPassed
-      ? this.#direct.notify(method, typeof params === 'string' ? EMPTY : params, received)
+      ? this.direct.notify(method, typeof params === 'string' ? EMPTY : params, received)
       : undefined
-    if (cancels) this.#running.cancel(params, this.carries ? END_WITHIN : 0)
+    if (cancels) this.#running.cancel(params, this.direct.keepsIds ? END_WITHIN : 0)
     return passed
   }
 
@@ -228,7 +216,7 @@ export class DirectClientSession implements ClientSession {
 
   /** The bridge continues the session: a direct session leads to one server only. */
   moved(to: SessionPlace): ClientSession | undefined {
-    const { agreed } = this.#direct
+    const { agreed } = this.direct
     const { opening } = this.#options
     if (!agreed || !opening) return undefined
     const record = { ...opening, revision: this.revision, ...agreed, wrapped: [], asked: 0 }
@@ -242,12 +230,8 @@ export class DirectClientSession implements ClientSession {
     if (this.#closed) return
     this.#closed = true
     this.#running.abortAll()
-    this.#direct.close()
+    this.direct.close()
     this.#report(this.#lost ? 'lost' : 'ended')
-  }
-
-  get closed(): Promise<number | undefined> | undefined {
-    return this.#direct.closed
   }
 
   /** Policies may still be busy with answers and errors that are to be sent before the end. */
@@ -260,7 +244,7 @@ export class DirectClientSession implements ClientSession {
 
   /** Whether a message cancels a request that the client has sent to another replica. */
   #isOfOther({ params }: Notification): boolean {
-    return this.#direct.keepsIds === true && this.#running.named(params) === undefined
+    return this.direct.keepsIds === true && this.#running.named(params) === undefined
   }
 
   #report(what: 'opened' | 'ended' | 'lost'): void {

@@ -13,15 +13,8 @@ import { callerOf, DirectClientSession, type DirectClientSessionOptions } from '
 import { TranslatedSession } from './half.js'
 import type { Opened, OpenOptions } from './session.js'
 
-/**
- * Answers `initialize` and opens the session. `known` is the result of `legacyRoute`, if the caller has called it already.
- * Never rejects: a failure is the answer.
- */
-export async function openSession(
-  request: Request,
-  options: OpenOptions,
-  known?: LegacyRoute | Fault,
-): Promise<Opened> {
+/** Answers `initialize` and opens the session. Never rejects: a failure is the answer. */
+export async function openSession(request: Request, options: OpenOptions): Promise<Opened> {
   const { upstream, log, transport } = options
   const session = log.telemetry?.recorder && crypto.randomUUID()
   const whose = { principal: options.sender.principal, session, trace: options.trace }
@@ -30,8 +23,7 @@ export async function openSession(
   const sender: Sender = { ...options.sender, caller: { revision: '', capabilities: '{}' } }
   record.recorder?.began(request, undefined, options.headers)
   try {
-    if (known instanceof Fault) throw known
-    const route = known ?? (await upstream.legacyRoute(sender))
+    const route = await upstream.legacyRoute(sender)
     // Over Streamable HTTP a lost session needs no reopening: the client gets 404 and opens another session itself.
     const connecting = { reopens: transport !== 'http', call: record.recorder?.number, forwarded: options.forwarded }
     const direct = route === 'translate' ? undefined : await connect(route, request, sender, connecting, record)

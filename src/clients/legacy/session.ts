@@ -42,16 +42,12 @@ export interface ClientSession {
   readonly revision: LegacyRevision
   /** Identifies the session for the inspector, if there is one. */
   readonly session: string | undefined
-  /** The server's own id of the session, if it is the server's. */
-  readonly id?: string | undefined
-  /** The headers of requests go on to the server: the session is its own, and over HTTP on both sides. */
-  readonly carries?: boolean
+  /** The session of the server itself, if it is one. Over HTTP on both sides it keeps ids, and headers of requests go on. */
+  readonly direct?: DirectSession
   /** Number of requests in flight. */
   readonly open: number
   /** What another replica needs to continue the session; undefined if no other replica can. */
   readonly record?: SessionRecord | undefined
-  /** Leaves the session to another replica: `close` does not end it at the server. */
-  leave?(): void
   /**
    * Answers a request: passes its frames to `send`, and resolves when the last one is sent. Never rejects: a failure is
    * the last frame.
@@ -77,8 +73,6 @@ export interface ClientSession {
   moved?(to: SessionPlace): ClientSession | undefined
   /** Ends the session and aborts its requests. */
   close(): void
-  /** `DirectSession.closed` */
-  readonly closed?: Promise<number | undefined> | undefined
 }
 
 /** What the transport knows about one request of a session. */
