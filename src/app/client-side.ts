@@ -1,7 +1,7 @@
 /** The client side of a mount: on stdio, and over HTTP, whose code is loaded on first use. */
 
 import type { SessionSettings } from '../clients/legacy/session.js'
-import { type PipeOptions, type PipePlace, servePipe } from '../clients/stdio.js'
+import { type PipeOptions, type PipePlace, servePipe } from '../clients/stdio/stdio.js'
 import { isStdio, type ServerSettings } from '../config/settings.js'
 import type { Gauge } from '../mcp/ports/events.js'
 import type { Admission } from '../middle/policy/admission.js'

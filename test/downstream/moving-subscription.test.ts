@@ -1,38 +1,29 @@
 /** A subscription of a client on a pipe ends with the pipe, also while something else begins to be served. */
 import t from 'tap'
-import { movingSubscription, type PipeChanges } from '../../src/clients/modern/moving-subscription.js'
+import { movingSubscription, PipeChanges } from '../../src/clients/modern/moving-subscription.js'
+import type { Handler } from '../../src/mcp/protocol/call.js'
 import { acknowledgement, CHANGING_LISTS, NOTHING } from '../../src/mcp/protocol/subscriptions.js'
 import { callOf } from '../support/calls.js'
 import { until } from '../support/eventually.js'
 
 const LISTS = { ...NOTHING, lists: CHANGING_LISTS }
 
-/** A pipe whose server acknowledges each subscription, and keeps it open. */
-function pipe(hasEnded = false) {
-  const followers: Parameters<PipeChanges['follow']>[0][] = []
-  const changes: PipeChanges = {
-    follow: (changed) => {
-      followers.push(changed)
-      if (hasEnded) changed('over')
-      return () => {}
-    },
-    handle: async (call) => {
-      await call.notify(acknowledgement(LISTS))
-      return new Promise((_resolve, reject) => {
-        call.signal.addEventListener('abort', () => reject(call.signal.reason as Error))
-      })
-    },
-  }
-  return { changes, tell: (what: 'moved' | 'over') => followers.forEach((changed) => changed(what)) }
+/** A server that acknowledges each subscription, and keeps it open. */
+const handle: Handler = async (call) => {
+  await call.notify(acknowledgement(LISTS))
+  return new Promise((_resolve, reject) => {
+    call.signal.addEventListener('abort', () => reject(call.signal.reason as Error))
+  })
 }
 
 t.test('it ends if the pipe has ended before', async (t) => {
-  const { changes } = pipe(true)
-  t.match(await movingSubscription(callOf({ method: 'subscriptions/listen' }), changes), { kind: 'result' })
+  const changes = new PipeChanges()
+  changes.tell('over')
+  t.match(await movingSubscription(callOf({ method: 'subscriptions/listen' }), changes, handle), { kind: 'result' })
 })
 
 t.test('it ends if the pipe ends while the client is told that everything has changed', async (t) => {
-  const { changes, tell } = pipe()
+  const changes = new PipeChanges()
   const told: string[] = []
   let read = () => {}
   const call = callOf({
@@ -42,11 +33,11 @@ t.test('it ends if the pipe ends while the client is told that everything has ch
       return told.length === 1 ? undefined : new Promise<void>((resolve) => (read = resolve))
     },
   })
-  const listening = movingSubscription(call, changes)
+  const listening = movingSubscription(call, changes, handle)
   await until(() => told.length === 1)
-  tell('moved')
+  changes.tell('moved')
   await until(() => told.length === 2)
-  tell('over')
+  changes.tell('over')
   for (let more = 2; more <= 4; more++) {
     await until(() => told.length === more)
     read()

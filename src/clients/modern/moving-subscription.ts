@@ -8,22 +8,35 @@ import { unlessAborted } from '../../base/time/time.js'
 import { ENDED, OneAcknowledgement } from '../../mcp/listening/keep-open.js'
 import type { Call, Final, Handler } from '../../mcp/protocol/call.js'
 
-/** What happens to all subscriptions of a pipe. */
-export interface PipeChanges {
-  /** Calls back with each change, until the returned function is called. `over`: the subscription has to end. */
-  follow(changed: (what: 'moved' | 'over') => void): () => void
-  /** Sends a call to what is served now. */
-  handle: Handler
+type Follower = (what: 'moved' | 'over') => void
+
+/** What happens to all subscriptions of a pipe. `over`: they have to end. */
+export class PipeChanges {
+  readonly #followers = new Set<Follower>()
+  #isOver = false
+
+  /** Calls back with each change, until the returned function is called. */
+  follow(changed: Follower): () => void {
+    this.#followers.add(changed)
+    if (this.#isOver) changed('over')
+    return () => this.#followers.delete(changed)
+  }
+
+  tell(what: 'moved' | 'over'): void {
+    this.#isOver ||= what === 'over'
+    for (const changed of [...this.#followers]) changed(what)
+  }
 }
 
-export async function movingSubscription(call: Call, { follow, handle }: PipeChanges): Promise<Final> {
-  let changed: (what: 'moved' | 'over') => void
+/** `handle` sends a call to what is served now. */
+export async function movingSubscription(call: Call, changes: PipeChanges, handle: Handler): Promise<Final> {
+  let changed: Follower
   const nextChange = () =>
     new Promise<'moved' | 'over'>((resolve) => {
       changed = resolve
     })
   let change = nextChange()
-  const unfollow = follow((what) => changed(what))
+  const unfollow = changes.follow((what) => changed(what))
   let hasMoved = false
   const client = new OneAcknowledgement(call.notify)
   try {

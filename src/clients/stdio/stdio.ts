@@ -1,25 +1,26 @@
 /** Serves a client on stdio: one JSON-RPC message per line in and out (MCP, basic/transports, stdio). */
 
 import type { Readable, Writable } from 'node:stream'
-import { Fault } from '../base/fault/fault.js'
-import { type Memory, type Reservation, SMALL } from '../base/limits/memory.js'
-import { encodeLine, type Line, LineDecoder } from '../base/rpc/lines.js'
-import { error as errorMessage, type Id, idKey, type Message, type Request } from '../base/rpc/message.js'
-import { Outline } from '../base/rpc/outline.js'
-import { detach, lengthOf, type Wire } from '../base/rpc/source.js'
-import { within } from '../base/time/time.js'
-import { type Compat, classifyLine, idToAnswer, readMessage } from '../mcp/protocol/classify.js'
-import { methodTraits } from '../mcp/protocol/methods.js'
-import type { Envelope } from '../mcp/protocol/modern-client.js'
-import type { Upstream } from '../mcp/protocol/upstream.js'
-import { answerLost, type Send } from './frames.js'
+import { Fault } from '../../base/fault/fault.js'
+import { type Memory, SMALL } from '../../base/limits/memory.js'
+import { type Line, LineDecoder } from '../../base/rpc/lines.js'
+import { error as errorMessage, type Id, idKey, type Message, type Request } from '../../base/rpc/message.js'
+import { Outline } from '../../base/rpc/outline.js'
+import { detach, lengthOf } from '../../base/rpc/source.js'
+import { within } from '../../base/time/time.js'
+import { type Compat, classifyLine, idToAnswer, readMessage } from '../../mcp/protocol/classify.js'
+import { methodTraits } from '../../mcp/protocol/methods.js'
+import type { Envelope } from '../../mcp/protocol/modern-client.js'
+import type { Upstream } from '../../mcp/protocol/upstream.js'
+import { answerLost, type Send } from '../frames.js'
+import { Conversation } from '../legacy/conversation.js'
+import { InFlight } from '../legacy/in-flight.js'
+import type { SessionSettings } from '../legacy/session.js'
+import { type Logger, tell } from '../logger.js'
+import { ModernDownstream } from '../modern/half.js'
+import { movingSubscription, PipeChanges } from '../modern/moving-subscription.js'
 import { idsIn, requestedBy } from './ids-in-lines.js'
-import { Conversation } from './legacy/conversation.js'
-import { InFlight } from './legacy/in-flight.js'
-import type { SessionSettings } from './legacy/session.js'
-import { type Logger, tell } from './logger.js'
-import { ModernDownstream } from './modern/half.js'
-import { movingSubscription } from './modern/moving-subscription.js'
+import { PipeOutput } from './output.js'
 
 /** What a client on a pipe is served. */
 export interface PipePlace {
@@ -64,13 +65,14 @@ class Pipe {
   readonly #principal: string
   readonly #output: PipeOutput
   readonly #modern: ModernDownstream
-  readonly #conversation: Conversation
+  /** The session of a legacy client. */
+  #conversation: Conversation | undefined
   #place: PipePlace
   /** The calls of modern clients go here. */
   readonly #served: Upstream
   #disconnected: (() => void) | undefined
   /** What subscriptions of modern clients follow. */
-  readonly #followers = new Set<Follower>()
+  readonly #changes = new PipeChanges()
   readonly #running = new InFlight()
   /** Ids of the session's requests in flight. No modern request may have the same id at the same time. */
   readonly #inSession = new Set<string>()
@@ -81,7 +83,7 @@ class Pipe {
   readonly #patient = () => this.#hasEnded
 
   constructor(options: PipeOptions) {
-    const { upstream, log, settings, memory, principal = LOCAL } = options
+    const { upstream, memory, principal = LOCAL } = options
     this.#options = options
     this.#principal = principal
     this.#place = options
@@ -91,26 +93,13 @@ class Pipe {
     const placeNow = () => this.#place
     this.#modern = new ModernDownstream({
       upstream: served,
-      subscribe: (call) =>
-        movingSubscription(call, {
-          follow: (changed) => this.#follow(changed),
-          handle: (listen) => served.handle(listen),
-        }),
+      subscribe: (call) => movingSubscription(call, this.#changes, (listen) => served.handle(listen)),
       memory,
       get compat() {
         return placeNow().options.compat
       },
     })
     this.#disconnected = upstream.connected?.(principal)
-    this.#conversation = new Conversation({
-      upstream,
-      sender: { principal, patient: this.#patient },
-      transport: 'stdio',
-      log,
-      memory,
-      settings,
-      write: (message, instead) => this.#output.write(message, instead),
-    })
     options.output.on('error', (error) => this.#closed(error))
   }
 
@@ -120,23 +109,23 @@ class Pipe {
     this.#disconnected = to.upstream.connected?.(this.#principal)
     this.#place = to
     Object.assign(this.#served, to.upstream)
-    this.#conversation.move(to)
-    this.#tellFollowers('moved')
+    this.#conversation?.move(to)
+    this.#changes.tell('moved')
     before?.()
   }
 
   async serve(input: Readable): Promise<void> {
     await this.#read(input)
     this.#hasEnded = true
-    this.#tellFollowers('over')
+    this.#changes.tell('over')
     if (!this.#isClosed) {
       // A script that sends all its messages at once ends the input before the server has started.
-      await this.#conversation.opened
+      await this.#conversation?.opened
       await within(Promise.all(this.#answers), this.#options.patience)
     }
     this.#disconnected?.()
     this.#running.abortAll()
-    this.#conversation.close()
+    this.#conversation?.close()
     await Promise.all(this.#answers)
     this.#output.end()
   }
@@ -147,7 +136,7 @@ class Pipe {
       for await (const chunk of input) {
         decoder.limit = this.#place.options.limits.lineBytes
         for (const line of decoder.push(chunk as Uint8Array)) {
-          const { room } = this.#conversation
+          const room = this.#conversation?.room
           if (room) await room
           const refusing = this.#takeLine(line)
           if (refusing) await refusing
@@ -166,16 +155,6 @@ class Pipe {
     this.#isClosed = true
     this.#place.log.warn({ event: 'stdout_closed', why: error.message }, 'client closed stdout; shutting down')
     this.#options.input.destroy()
-  }
-
-  #follow(changed: Follower): () => void {
-    this.#followers.add(changed)
-    if (this.#hasEnded) changed('over')
-    return () => this.#followers.delete(changed)
-  }
-
-  #tellFollowers(what: 'moved' | 'over'): void {
-    for (const changed of [...this.#followers]) changed(what)
   }
 
   #answerModern(request: Request, envelope: Envelope | undefined): Promise<void> {
@@ -199,11 +178,33 @@ class Pipe {
       .finally(() => this.#running.leaveRequest(id, controller))
   }
 
-  async #answerInSession(message: Exclude<Message, { kind: 'invalid' }>): Promise<void> {
-    const ids = idsIn(message)
-    for (const id of ids) this.#inSession.add(id)
+  #converse(): Conversation {
+    const { upstream, log, settings } = this.#place
+    this.#conversation ??= new Conversation({
+      upstream,
+      sender: { principal: this.#principal, patient: this.#patient },
+      transport: 'stdio',
+      log,
+      memory: this.#options.memory,
+      settings,
+      write: (message, instead) => this.#output.write(message, instead),
+    })
+    return this.#conversation
+  }
+
+  /** Answers a message in the session, or handles it again after the session has opened. Never rejects. */
+  async #takeInSession(message: Exclude<Message, { kind: 'invalid' }>): Promise<void> {
+    let ids: readonly string[] = []
     try {
-      await this.#conversation.take(message)
+      const conversation = this.#converse()
+      const turn = conversation.turn(message)
+      if (turn) {
+        await turn
+        return await this.#take(message)
+      }
+      ids = idsIn(message)
+      for (const id of ids) this.#inSession.add(id)
+      await conversation.take(message)
     } catch (error) {
       await this.#refuseMessage(Fault.from(error, true), message)
     } finally {
@@ -215,7 +216,7 @@ class Pipe {
    * Handles a message. The promise resolves when it has been answered; undefined if it needs no answer or is endless.
    */
   #take(message: Message): Promise<void> | undefined {
-    const verdict = classifyLine(message, this.#conversation.state, this.#place.options.compat)
+    const verdict = classifyLine(message, this.#conversation?.state ?? 'none', this.#place.options.compat)
     if (message.kind === 'invalid') return undefined
     if (message.kind === 'request' && (this.#running.hasRequest(message.id) || this.#inSession.has(idKey(message.id))))
       throw new Fault('invalidRequest', 'Duplicate id: a request with this id is still in progress')
@@ -227,10 +228,7 @@ class Pipe {
       this.#running.cancel(message.params)
       return undefined
     }
-    if (verdict.era === 'legacy') {
-      const turn = this.#conversation.turn(message)
-      return this.#inBackground(turn ? turn.then(() => this.#takeAgain(message)) : this.#answerInSession(message))
-    }
+    if (verdict.era === 'legacy') return this.#inBackground(this.#takeInSession(message))
     // An endless call keeps a copy of what it needs, so its line can be dropped.
     if (message.kind === 'request') {
       const answering = this.#inBackground(
@@ -241,15 +239,6 @@ class Pipe {
     if (message.kind === 'notification')
       this.#modern.notify(message, { principal: this.#principal, log: this.#place.log })?.catch(() => {})
     return undefined
-  }
-
-  /** Handles a message that has waited for the session. */
-  async #takeAgain(message: Message): Promise<void> {
-    try {
-      await this.#take(message)
-    } catch (error) {
-      await this.#refuseMessage(error, message)
-    }
   }
 
   #inBackground(answering: Promise<void>): Promise<void> {
@@ -305,45 +294,5 @@ class Pipe {
     if (ending && reservation) ending.finally(() => reservation.end()).catch(() => {})
     else reservation?.end()
     return refusing
-  }
-}
-
-type Follower = (what: 'moved' | 'over') => void
-
-/** Writes lines, with memory for those that wait to be read. */
-class PipeOutput {
-  readonly #output: Writable
-  readonly #waiting: Reservation
-
-  constructor(output: Writable, memory: Memory, principal: string) {
-    this.#output = output
-    this.#waiting = memory.reserve(principal, SMALL)
-  }
-
-  /** Writes a message, or `instead` if there is no memory for it. Without `instead` the message is dropped. */
-  write(message: Wire, instead?: () => Wire): Promise<void> | undefined {
-    const output = this.#output
-    if (this.#waiting.resize(output.writableLength + lengthOf(message))) return instead && this.write(instead())
-    const line = encodeLine(message)
-    let taken = true
-    output.cork()
-    for (const piece of typeof line === 'string' ? [line] : line) taken = output.write(piece)
-    output.uncork()
-    if (taken || output.destroyed) {
-      this.#waiting.resize(output.writableLength)
-      return undefined
-    }
-    return new Promise((resolve) => {
-      const done = () => {
-        output.off('drain', done).off('close', done).off('error', done)
-        this.#waiting.resize(output.writableLength)
-        resolve()
-      }
-      output.on('drain', done).on('close', done).on('error', done)
-    })
-  }
-
-  end(): void {
-    this.#waiting.end()
   }
 }

@@ -1,9 +1,9 @@
 /** Which requests a line on stdio has: all of a message or batch, or that of an outline. */
 
-import { headIn } from '../base/rpc/head.js'
-import { type Id, idKey, type Message, parseMessage, readId } from '../base/rpc/message.js'
-import type { Outline } from '../base/rpc/outline.js'
-import { cut, sourceOf } from '../base/rpc/source.js'
+import { headIn } from '../../base/rpc/head.js'
+import { type Id, idKey, type Message, parseMessage, readId } from '../../base/rpc/message.js'
+import type { Outline } from '../../base/rpc/outline.js'
+import { cut, sourceOf } from '../../base/rpc/source.js'
 
 /** The id of a request of which only the outline is known; undefined if it is none, or if its id is in its middle. */
 export function requestedBy({ beginning, idAtEnd }: Outline): Id | undefined {
