@@ -1,7 +1,7 @@
 /**
- * Frames of many requests and answers, on one connection between two replicas. Those of one turn of the event loop travel as one
- * record: a length and the frames. Where the connection is not encrypted, each record of requests has a tag, which proves who has sent
- * it, and that it is the next one.
+ * Frames of many requests and answers, on one connection between two replicas. Those of one turn of the event loop are one write.
+ * Where the connection is not encrypted, that of requests is a record: a length, the frames, and a tag, which proves who has sent it,
+ * and that it is the next one.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { Duplex } from 'node:stream'
@@ -57,10 +57,11 @@ const NOTHING = Buffer.alloc(0)
 export class Frames {
   readonly #socket: Duplex
   readonly #options: FramesOptions
-  /** The bytes of the tag of a received record. */
-  readonly #tag: number
   #sending: Uint8Array[] = []
   #sendingBytes = 0
+  /** The frame whose bytes arrive, and the begin of one that cannot be taken yet. */
+  #frame: { kind: number; id: number; left: number; isLast: boolean } | undefined
+  #begun: Buffer = NOTHING
   #received: Buffer[] = []
   #receivedBytes = 0
   /** The bytes with which something can be read. */
@@ -69,8 +70,10 @@ export class Frames {
   constructor(socket: Duplex, options: FramesOptions) {
     this.#socket = socket
     this.#options = options
-    this.#tag = options.received ? TAG : 0
-    socket.on('data', (bytes: Buffer) => this.#take(bytes))
+    const take = options.received
+      ? (bytes: Buffer) => this.#takeRecord(bytes)
+      : (bytes: Buffer) => this.#takeFrames(bytes)
+    socket.on('data', take)
     socket.on('drain', () => options.drained?.())
     socket.on('end', () => socket.destroy())
     socket.on('error', () => {})
@@ -110,10 +113,7 @@ export class Frames {
   #flush(): void {
     if (this.#sending.length === 0) return
     const { sent } = this.#options
-    const length = Buffer.allocUnsafe(LENGTH)
-    length.writeUInt32BE(this.#sendingBytes)
-    const tag = sent ? [sent(this.#sending)] : []
-    const all = [length, ...this.#sending, ...tag]
+    const all = sent ? [lengthOf(this.#sendingBytes), ...this.#sending, sent(this.#sending)] : this.#sending
     const pieces = this.#sendingBytes < SMALL ? [Buffer.concat(all)] : all
     this.#sending = []
     this.#sendingBytes = 0
@@ -122,18 +122,18 @@ export class Frames {
     this.#socket.uncork()
   }
 
-  #take(bytes: Buffer): void {
+  #takeRecord(bytes: Buffer): void {
     this.#received.push(bytes)
     this.#receivedBytes += bytes.length
     if (this.#receivedBytes < this.#wanted) return
     let rest = this.#received.length === 1 ? bytes : Buffer.concat(this.#received, this.#receivedBytes)
     this.#wanted = LENGTH
     while (rest.length >= LENGTH && !this.#socket.destroyed) {
-      const end = LENGTH + rest.readUInt32BE(0) + this.#tag
+      const end = LENGTH + rest.readUInt32BE(0) + TAG
       if (end > MAX_FRAMES) return this.destroy()
       this.#wanted = end
       if (rest.length < end) break
-      this.#read(rest.subarray(LENGTH, end - this.#tag), rest.subarray(end - this.#tag, end))
+      this.#read(rest.subarray(LENGTH, end - TAG), rest.subarray(end - TAG, end))
       this.#wanted = LENGTH
       rest = rest.subarray(end)
     }
@@ -143,16 +143,40 @@ export class Frames {
 
   /** Takes the frames of a record. One that nobody with the key has sent, or not now, ends the connection. */
   #read(frames: Buffer, tag: Buffer): void {
-    const { received, take } = this.#options
-    if (received && !timingSafeEqual(received([frames]), tag)) return this.destroy()
-    for (let at = 0; at < frames.length && !this.#socket.destroyed; ) {
-      const begin = at + FRAME
-      const end = begin + (frames.length < begin ? Number.NaN : frames.readUInt32BE(at))
-      if (!(end <= frames.length)) return this.destroy()
-      const kind = frames[at + LENGTH] as number
-      const id = frames.readUInt32BE(at + LENGTH + 1)
-      take({ kind: kind & ~LAST, id, bytes: frames.subarray(begin, end), isLast: kind >= LAST })
-      at = end
-    }
+    const own = this.#options.received?.([frames])
+    if (own && timingSafeEqual(own, tag)) this.#takeFrames(frames)
+    else this.destroy()
   }
+
+  /** Takes frames, and of a body what has arrived: to gather a large one would cost as much as all the rest. */
+  #takeFrames(bytes: Buffer): void {
+    const { take } = this.#options
+    let rest = this.#begun.length > 0 ? Buffer.concat([this.#begun, bytes]) : bytes
+    while (!this.#socket.destroyed) {
+      if (!this.#frame) {
+        if (rest.length < FRAME) break
+        const length = rest.readUInt32BE(0)
+        const kind = rest[LENGTH] as number
+        if (length > MAX_FRAMES) return this.destroy()
+        if ((kind & ~LAST) !== DATA && rest.length < FRAME + length) break
+        this.#frame = { kind: kind & ~LAST, id: rest.readUInt32BE(LENGTH + 1), left: length, isLast: kind >= LAST }
+        rest = rest.subarray(FRAME)
+      }
+      const { kind, id, left, isLast } = this.#frame
+      if (rest.length === 0 && left > 0) break
+      const piece = rest.subarray(0, left)
+      rest = rest.subarray(piece.length)
+      this.#frame.left -= piece.length
+      const isWhole = piece.length === left
+      if (isWhole) this.#frame = undefined
+      take({ kind, id, bytes: piece, isLast: isLast && isWhole })
+    }
+    this.#begun = rest
+  }
+}
+
+function lengthOf(bytes: number): Buffer {
+  const length = Buffer.allocUnsafe(LENGTH)
+  length.writeUInt32BE(bytes)
+  return length
 }
