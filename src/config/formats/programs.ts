@@ -136,7 +136,7 @@ export function originalKey(given: Entry, key: string): string {
 }
 
 /** `command` may be an object with its arguments. Entries of extensions, which Zed itself starts, have none. */
-export function zed({ command, source: _source, ...rest }: Entry): Record<string, unknown> {
+function zed({ command, source: _source, ...rest }: Entry): Record<string, unknown> {
   if (!isObject(command)) return { ...rest, ...(command !== undefined && { command }) }
   const { path, args, env } = command
   return { ...rest, command: path, ...(args !== undefined && { args }), ...(env != null && { env }) }
