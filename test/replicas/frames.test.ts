@@ -1,17 +1,19 @@
 /** Requests in frames: they arrive as those of HTTP, many at a time, and nobody on the way can add to them or change them. */
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
 import { HangUp } from '../../src/base/time/hang-up.js'
 import { exchange } from '../../src/services/replicas/exchange.js'
+import { FramedRequests } from '../../src/services/replicas/framed-requests.js'
 import { until } from '../support/eventually.js'
 import { type Framed, framedTo } from '../support/framed.js'
 
 const TEXT = 'a small body'
 const LARGE = Buffer.alloc(3_000_000, 'x')
 
-function ask({ to }: Framed, body: Buffer | null = Buffer.from(TEXT), signal = new HangUp()) {
+function ask({ to }: Pick<Framed, 'to'>, body: Buffer | null = Buffer.from(TEXT), signal = new HangUp()) {
   const headers = ['Host', 'x', 'X-Twice', '1', 'x-twice', '2']
   return exchange(to, { method: body ? 'POST' : 'GET', path: '/mcp?a=1', headers, body }, signal)
 }
@@ -165,5 +167,20 @@ t.test('what is no frame ends the connection', async (t) => {
     const framed = await framedTo(t, program, () => [bytes])
     await t.rejects(ask(framed), { code: 'ECONNRESET' })
     t.equal(kept.length, 0)
+  }
+})
+
+t.test('an answer whose head cannot be read ends the connection', async (t) => {
+  for (const head of ['{', '{}', '[200]', '["200",{}]', 'null']) {
+    const server = createServer((socket) => {
+      const length = Buffer.alloc(4)
+      length.writeUInt32BE(head.length)
+      socket.on('error', () => {})
+      socket.once('data', () => socket.write(Buffer.concat([length, Buffer.from([1, 0, 0, 0, 1]), Buffer.from(head)])))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const to = new FramedRequests(connect((server.address() as AddressInfo).port, '127.0.0.1'), undefined, () => {})
+    await t.rejects(ask({ to }), { code: 'ECONNRESET' }, head)
   }
 })

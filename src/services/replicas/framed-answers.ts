@@ -7,7 +7,7 @@ import { IncomingMessage, type RequestListener, type ServerResponse } from 'node
 import type { Socket } from 'node:net'
 import { type Duplex, Writable } from 'node:stream'
 import type { Tags } from './encryption.js'
-import { ABORT, DATA, Frames, HEAD, LEAVE, PAUSE, RESUME, type ReplicaFrame } from './frames.js'
+import { ABORT, DATA, Frames, HEAD, headIn, LEAVE, PAUSE, RESUME, type ReplicaFrame } from './frames.js'
 
 export interface FramedAnswersOptions {
   received: Tags | undefined
@@ -67,7 +67,8 @@ export class FramedAnswers {
   }
 
   #begin(id: number, head: Buffer): void {
-    const [method, path, headers] = JSON.parse(head.toString()) as [string, string, string[]]
+    const [method, path, headers] = (headIn(head) ?? []) as [string, string, string[]?]
+    if (!headers) return this.destroy()
     const request = new FramedRequest(this.#origin as Socket, { method, path, headers })
     const response = new FramedResponse(this.#frames, id)
     this.#open.set(id, { request, response })

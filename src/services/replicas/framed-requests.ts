@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { Tags } from './encryption.js'
 import type { Exchanged } from './exchange.js'
-import { ABORT, DATA, Frames, HEAD, LEAVE, PAUSE, RESUME, type ReplicaFrame } from './frames.js'
+import { ABORT, DATA, Frames, HEAD, headIn, LEAVE, PAUSE, RESUME, type ReplicaFrame } from './frames.js'
 
 const MAX_NUMBER = 2 ** 32
 
@@ -112,10 +112,11 @@ class Asked implements Dispatcher.DispatchController {
   }
 
   take({ kind, bytes, isLast }: ReplicaFrame): void {
-    const { handler, over } = this.#options
+    const { handler, over, frames } = this.#options
     if (kind === HEAD) {
-      const [status, headers] = JSON.parse(bytes.toString()) as [number, Record<string, string | string[]>]
-      handler.onResponseStart?.(this, status, headers)
+      const [status, headers] = headIn(bytes) ?? []
+      if (!Number.isInteger(status) || typeof headers !== 'object' || !headers) return frames.destroy()
+      handler.onResponseStart?.(this, status as number, headers as Record<string, string | string[]>)
     } else if (kind === DATA && bytes.length > 0) handler.onResponseData?.(this, bytes)
     else if (kind === ABORT) return this.fail()
     if (!isLast || this.aborted) return

@@ -175,6 +175,16 @@ export class Frames {
   }
 }
 
+/** The head in a frame: a list as JSON. Undefined if it is none: a replica of another version, or another program on the way. */
+export function headIn(bytes: Buffer): unknown[] | undefined {
+  try {
+    const head: unknown = JSON.parse(bytes.toString())
+    return Array.isArray(head) ? head : undefined
+  } catch {
+    return undefined
+  }
+}
+
 function lengthOf(bytes: number): Buffer {
   const length = Buffer.allocUnsafe(LENGTH)
   length.writeUInt32BE(bytes)
