@@ -1,6 +1,6 @@
 /**
  * In the bundle of tests, this is what tap takes for async-hook-domain (tests-bundle.mjs), which hooks into every promise and
- * handle of the process: that took as long as the tests themselves. Files run one after the other, so the worker knows
+ * handle of the process. Files run one after the other, so the worker knows
  * whose test is running when an error is heard by nobody (tests-worker.mjs).
  */
 export class Domain {
