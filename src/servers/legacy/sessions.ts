@@ -338,8 +338,8 @@ export class LegacySessions {
       this.#pool.forgetDead()
       detection.ended(error, served)
     }
-    const begin = (peer: Peer) =>
-      LegacySession.open(peer, {
+    const begin = async (peer: Peer) => {
+      const session = await LegacySession.open(peer, {
         identity,
         log,
         accounts: accounts?.onBehalf ? accounts : undefined,
@@ -357,6 +357,10 @@ export class LegacySessions {
           }),
         onChange: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
+      // Before anybody who waits for the program hears that it has started.
+      detection.amend(verdict, { revision: session.revision })
+      return session
+    }
     const session = await openLink({
       options: this.#options,
       detection,
@@ -366,7 +370,6 @@ export class LegacySessions {
       begin,
     })
     this.#shaking.delete(session.link.peer)
-    detection.amend(verdict, { revision: session.revision })
     return session
   }
 }
