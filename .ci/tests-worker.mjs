@@ -99,7 +99,8 @@ function watched(set) {
   const noting = (callback, milliseconds, ...rest) => {
     const timer = set(callback, milliseconds, ...rest)
     if (milliseconds < LONG) return timer
-    timers.push({ timer: new WeakRef(timer), place: new Error(`${milliseconds} ms`) })
+    // As text: an error that has not been read keeps what its functions were called on.
+    timers.push({ timer: new WeakRef(timer), place: new Error(`${milliseconds} ms`).stack })
     if (timers.length >= worthRemoving) {
       timers = timers.filter(isRunning)
       worthRemoving = 2 * timers.length + 1_000
@@ -122,7 +123,7 @@ async function timersLeft() {
     if (timers.length === 0) return []
     await pause(50)
   } while (performance.now() < end)
-  const left = timers.map(({ place }) => place.stack)
+  const left = timers.map(({ place }) => place)
   timers = []
   return left
 }
