@@ -35,7 +35,7 @@ export const FIGURES = {
   /** Microseconds of CPU for a small translated call over HTTP. */
   call: 55,
   /** CPU of a forwarded call, as a multiple. */
-  forwarded: 4,
+  forwarded: 2,
   /** Share of a core that is planned for, so that others can take over. */
   busy: 0.65,
   /** MiB before there are sessions. */
