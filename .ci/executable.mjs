@@ -14,6 +14,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -31,6 +32,7 @@ const target = argv[2] ?? own
 const folder = join('executable', target)
 const program = join(folder, target.startsWith('win32-') ? 'mcp-bridge.exe' : 'mcp-bridge')
 const work = mkdtempSync(join(tmpdir(), 'mcp-bridge-executable-'))
+const begun = new Date()
 process.on('exit', () => rmSync(work, { recursive: true, force: true }))
 
 execFileSync(execPath, ['.ci/tool.mjs', 'executable'], { stdio: 'inherit' })
@@ -49,6 +51,8 @@ writeFileSync(
   `${licences}\n${'-'.repeat(80)}\n\nNode.js\n\n${readFileSync(licence, 'utf8')}`,
 )
 copyFileSync('LICENSE', join(folder, 'LICENSE'))
+// What is built from now on is newer: it may be built while this runs.
+utimesSync(program, begun, begun)
 stdout.write(`${program}\n`)
 
 /** Puts these files of the work folder into Node.js. */
