@@ -1,6 +1,6 @@
 /** The tables of the document: those of one run, on one Node.js after the other. */
 import t from 'tap'
-import { publishedOf, tablesOf } from './document.js'
+import { publishedOf, summaryOf, tablesOf } from './document.js'
 import { judge } from './goals.js'
 import type { Cell } from './measure.js'
 import { parseOptions } from './options.js'
@@ -46,6 +46,25 @@ t.test('the document has a run on each Node.js, with the goals of that one', asy
   t.match(small, `| ${LANE} | 0.80 (0.80–0.80) | 40 |`)
   t.equal(older, '### On Node.js 20.19.0')
   t.match(goalsOn20, `| ${GOAL} | at most 0.9 × | 0.80 (0.80–0.80) | reached |`)
+})
+
+t.test('users read the latency of one connection, and quartiles only where a proxy has all it can take', async (t) => {
+  const run = runOn('v24.1.0', 0.8)
+  const blocks = run.blocks.flatMap((block) =>
+    [1, 16, 64].map((connections) => {
+      const cells = block.cells.map((cell) => ({
+        ...cell,
+        figures: { cpu: 40, p50: connections / 10, p99: 7, rate: 1_000 * connections },
+      }))
+      return { ...block, connections, cells }
+    }),
+  )
+  const [heading, about, table] = summaryOf({ ...run, blocks })
+  t.equal(heading, '### On Node.js 24.1.0')
+  t.match(about, /^Commit new, .*\. Medians over 1 lives\.$/)
+  t.match(table, '|  | p50 ms, 1 | CPU ×, 64 | CPU µs | calls/s | p99 ms |')
+  t.match(table, `| ${LANE} | 0.100 | 0.80 (0.80–0.80) | 40 | 64000 | 7.00 |`)
+  t.same(summaryOf({ ...run, blocks: [] }), [])
 })
 
 t.test('a part of a run is not written, because the tables would be of several runs', async (t) => {

@@ -15,6 +15,7 @@ import {
   publishedTable,
   replicaTables,
   scenarioTable,
+  summaryTable,
 } from './report.js'
 import type { Results } from './results.js'
 import { scenarios } from './scenarios.js'
@@ -71,10 +72,13 @@ export function tablesOf(results: readonly Results[]): string[] {
   ])
 }
 
-/** The small call alone; nothing if it was not measured. */
-function summaryOf(one: Results): string[] {
+/** What users read of a run: the small call, in few columns; nothing if it was not measured. */
+export function summaryOf(one: Results): string[] {
   const own = one.blocks.filter(({ scenario }) => scenario === 'small')
-  return own.length === 0 ? [] : [headingOf(one), howMeasured(one), asMarkdown(scenarioTable(own))]
+  const { about } = one
+  return own.length === 0
+    ? []
+    : [headingOf(one), `${aboutLine(about)}. Medians over ${about.pace.lives} lives.`, asMarkdown(summaryTable(own))]
 }
 
 function headingOf({ about }: Results): string {

@@ -34,23 +34,51 @@ export function blockTable({ scenario, connections, cells, failed }: Block): Tab
   }
 }
 
+/** A figure of a cell, over the connections of one block. */
+type Column = readonly [heading: string, block: Block, text: (cell: Cell) => string]
+
 /** A scenario in short: CPU as multiples over all connections, and more figures of one of them. */
 export function scenarioTable(blocks: readonly Block[]): Table {
-  const reference = blocks.find(({ connections }) => connections === 64) ?? (blocks[0] as Block)
-  const { scenario, connections, failed } = reference
-  const find = (block: Block, name: string) => block.cells.find(({ candidate }) => candidate === name)
-  const rows = reference.cells.map(({ candidate, figures }) => [
-    candidate,
-    ...blocks.map((block) => spread(find(block, candidate)?.ratios.cpu)),
-    shown(figures.cpu, 0),
-    shown(figures.rate, 0),
-    shown(figures.p50),
-    shown(figures.p99),
+  const reference = referenceOf(blocks)
+  return columnTable(reference, [
+    ...blocks.map((block): Column => [`CPU ×, ${block.connections}`, block, ({ ratios }) => spread(ratios.cpu)]),
+    [`CPU µs, ${reference.connections}`, reference, ({ figures }) => shown(figures.cpu, 0)],
+    ['calls/s', reference, ({ figures }) => shown(figures.rate, 0)],
+    ['p50 ms', reference, ({ figures }) => shown(figures.p50)],
+    ['p99 ms', reference, ({ figures }) => shown(figures.p99)],
   ])
-  const multiples = blocks.map((block) => `CPU ×, ${block.connections}`)
+}
+
+/** A scenario for users: how long a call takes over the fewest connections, and what a proxy handles over many. */
+export function summaryTable(blocks: readonly Block[]): Table {
+  const many = referenceOf(blocks)
+  const few = blocks[0] ?? many
+  return columnTable(many, [
+    [`p50 ms, ${few.connections}`, few, ({ figures }) => shown(figures.p50, 3)],
+    [`CPU ×, ${many.connections}`, many, ({ ratios }) => spread(ratios.cpu)],
+    ['CPU µs', many, ({ figures }) => shown(figures.cpu, 0)],
+    ['calls/s', many, ({ figures }) => shown(figures.rate, 0)],
+    ['p99 ms', many, ({ figures }) => shown(figures.p99)],
+  ])
+}
+
+/** The block that has the figures of one number of connections: 64, where that was measured. */
+function referenceOf(blocks: readonly Block[]): Block {
+  return blocks.find(({ connections }) => connections === 64) ?? (blocks[0] as Block)
+}
+
+/** A line for each candidate of this block. */
+function columnTable({ scenario, cells, failed }: Block, columns: readonly Column[]): Table {
+  const rows = cells.map(({ candidate }) => [
+    candidate,
+    ...columns.map(([, block, text]) => {
+      const cell = block.cells.find((one) => one.candidate === candidate)
+      return cell ? text(cell) : shown(undefined)
+    }),
+  ])
   return {
     title: `${scenario}: ${scenarios.find(({ name }) => name === scenario)?.what ?? ''}`,
-    rows: [['', ...multiples, `CPU µs, ${connections}`, 'calls/s', 'p50 ms', 'p99 ms'], ...rows],
+    rows: [['', ...columns.map(([heading]) => heading)], ...rows],
     notes: failed.map(({ candidate }) => `Left out, because it gave a wrong answer or none: ${candidate}.`),
   }
 }
