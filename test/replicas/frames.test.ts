@@ -1,12 +1,14 @@
 /** Requests in frames: they arrive as those of HTTP, many at a time, and nobody on the way can add to them or change them. */
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { type AddressInfo, connect, createServer } from 'node:net'
-import { Readable } from 'node:stream'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { Duplex, Readable } from 'node:stream'
 import t, { type Test } from 'tap'
 import { HangUp } from '../../src/base/time/hang-up.js'
 import { exchange } from '../../src/services/replicas/exchange.js'
+import { FramedAnswers } from '../../src/services/replicas/framed-answers.js'
 import { FramedRequests } from '../../src/services/replicas/framed-requests.js'
+import { HEAD } from '../../src/services/replicas/frames.js'
 import { until } from '../support/eventually.js'
 import { type Framed, framedTo } from '../support/framed.js'
 
@@ -16,6 +18,15 @@ const LARGE = Buffer.alloc(3_000_000, 'x')
 function ask({ to }: Pick<Framed, 'to'>, body: Buffer | null = Buffer.from(TEXT), signal = new HangUp()) {
   const headers = ['Host', 'x', 'X-Twice', '1', 'x-twice', '2']
   return exchange(to, { method: body ? 'POST' : 'GET', path: '/mcp?a=1', headers, body }, signal)
+}
+
+/** The first frame of a request without a body. */
+function frameOf(head: unknown): Buffer {
+  const bytes = Buffer.from(JSON.stringify(head))
+  const begin = Buffer.alloc(9)
+  begin.writeUInt32BE(bytes.length)
+  begin[4] = HEAD | 0x80
+  return Buffer.concat([begin, bytes])
 }
 
 /** A program that keeps all requests, and answers when it is told to. */
@@ -89,6 +100,32 @@ t.test('an answer that nobody reads stops its program, and no other answer', asy
   await until(() => written > before + 10_000_000, 'the program goes on')
   ;(body as Readable).destroy()
   await until(() => source.destroyed || kept[0]?.response.destroyed === true)
+})
+
+t.test('all pieces that wait for room are sent when there is room', async (t) => {
+  const { kept, program } = keeping()
+  let sent = 0
+  const held: (() => void)[] = []
+  const socket = new Duplex({
+    read() {},
+    writev(chunks, done) {
+      for (const { chunk } of chunks) sent += chunk.length
+      held.push(done)
+    },
+  })
+  new FramedAnswers(socket as Socket, { received: undefined, answer: program, closed() {} })
+  socket.push(frameOf(['GET', '/mcp', ['host', 'x']]))
+  await until(() => kept.length === 1)
+  const [{ response }] = kept as [(typeof kept)[0]]
+  response.writeHead(200)
+  for (let at = 0; at < LARGE.length; at += 50_000) response.write(LARGE.subarray(at, at + 50_000))
+  await until(() => held.length === 1)
+  t.ok(sent < LARGE.length, `${sent} bytes at once`)
+  held.pop()?.()
+  await until(() => held.length === 1)
+  held.pop()?.()
+  await until(() => held.length === 1)
+  t.ok(sent > LARGE.length, `${sent} bytes after the second time`)
 })
 
 t.test('a request that is given up ends at the program, and the others go on', async (t) => {

@@ -180,6 +180,14 @@ class FramedResponse extends Writable {
     this.resume()
   }
 
+  /** The pieces of a large answer come together. */
+  override _writev(chunks: { chunk: Buffer }[], done: Done): void {
+    this.flushHeaders()
+    for (const { chunk } of chunks) this.#frames.send(DATA, this.#id, chunk)
+    this.#waiting = done
+    this.resume()
+  }
+
   override _final(done: Done): void {
     this.flushHeaders()
     this.#frames.send(DATA, this.#id, undefined, true)
