@@ -68,10 +68,10 @@ export function replyIn(response: Response | UnreadResponse): Final {
 
 /** A large result: its outcome is known, and the rest is read only if somebody needs it. */
 function unreadReply(response: UnreadResponse): Final {
-  const { kind } = response.unread.ended
+  const { ended } = response.unread
   return {
-    kind: kind === 'input' ? 'input' : 'result',
-    isToolError: kind === 'tool error',
+    kind: ended === 'input' ? 'input' : 'result',
+    isToolError: ended === 'tool error',
     get result() {
       return response.outcome.payload ?? EMPTY
     },

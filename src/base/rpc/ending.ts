@@ -9,11 +9,8 @@ const LONGEST = 32
 const BACKSLASH = 0x5c
 const encoder = new TextEncoder()
 
-/** How a call ended. `code` is that of an error. */
-export interface Ended {
-  kind: 'result' | 'tool error' | 'input' | 'error'
-  code?: number
-}
+/** How a call ended. */
+export type Ended = 'result' | 'tool error' | 'input' | 'error'
 
 /** The ending of one response. Names that are written with escapes are not recognized. */
 export class Ending {
@@ -26,8 +23,8 @@ export class Ending {
   /** The member of the response, and the member in it, whose value comes next. */
   #outer = ''
   #key = ''
-  #code = ''
-  #kind: Ended['kind'] | undefined
+  /** After the last piece; undefined if neither a result nor an error was recognized. */
+  ended: Ended | undefined
   /** In the data of a tool, whose keys are its own. */
   #inData = false
   /** A key in the result begins with `prefix` or is written with escapes, or the result is of another type. */
@@ -37,12 +34,6 @@ export class Ending {
   /** `prefix`: of keys for which `hasMarked` looks, of at most LONGEST ASCII characters. */
   constructor(prefix?: string) {
     this.#prefix = prefix === undefined ? undefined : encoder.encode(prefix)
-  }
-
-  /** How the call ended, after the last piece; undefined if neither a result nor an error was recognized. */
-  get ended(): Ended | undefined {
-    if (this.#kind === undefined) return undefined
-    return this.#kind === 'error' ? { kind: 'error', code: Number(this.#code) || -32603 } : { kind: this.#kind }
   }
 
   /** Reads the next piece. */
@@ -81,7 +72,7 @@ export class Ending {
   #endString(): void {
     this.#inString = false
     if (this.#depth === 2 && this.#outer === 'result' && this.#key === 'resultType')
-      if (this.#text === 'input_required') this.#kind = 'input'
+      if (this.#text === 'input_required') this.ended = 'input'
       else if (this.#text !== 'complete') this.hasMarked = true
   }
 
@@ -91,7 +82,7 @@ export class Ending {
       case 0x5b: // [
         if (this.#depth === 1) {
           this.#outer = this.#key
-          if (this.#key === 'error' || this.#key === 'result') this.#kind = this.#key
+          if (this.#key === 'error' || this.#key === 'result') this.ended = this.#key
         }
         if (this.#depth === 2) this.#inData = this.#key === 'structuredContent'
         this.#depth++
@@ -133,9 +124,8 @@ export class Ending {
 
   /** Reads a character of a number or a word in the result or the error. */
   #readWord(byte: number): void {
-    if (this.#outer === 'error' && this.#key === 'code') this.#code += String.fromCharCode(byte)
     // The `t` of `true`.
-    else if (this.#outer === 'result' && this.#key === 'isError' && byte === 0x74)
-      this.#kind = this.#kind === 'input' ? 'input' : 'tool error'
+    if (this.#outer === 'result' && this.#key === 'isError' && byte === 0x74 && this.ended !== 'input')
+      this.ended = 'tool error'
   }
 }

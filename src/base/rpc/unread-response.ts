@@ -37,7 +37,7 @@ export function unreadResponse(
   const ending = new Ending(prefix)
   for (const piece of bytes) ending.push(piece)
   const { ended } = ending
-  if (!ended || ended.kind === 'error' || ending.hasMarked) return undefined
+  if (!ended || ended === 'error' || ending.hasMarked) return undefined
   const pieces = startsWithMark(first) ? [first.subarray(MARK_LENGTH), ...bytes.slice(1)] : bytes
   let parsed: Response['outcome'] | undefined
   return {

@@ -96,8 +96,8 @@ function unreadReply(call: Call, response: UnreadResponse): Final {
     return decoded
   }
   const reply: Final = {
-    kind: ended.kind === 'input' ? 'input' : 'result',
-    isToolError: ended.kind === 'tool error',
+    kind: ended === 'input' ? 'input' : 'result',
+    isToolError: ended === 'tool error',
     get result() {
       const reply = read()
       return reply.kind === 'error' ? EMPTY : reply.result
