@@ -1,6 +1,7 @@
 /** Formats of entries other than `mcpServers`, in both directions. No side effects. */
 
 import type { FileChange } from '../../config/formats/edit.js'
+import { plainOfZed } from '../../config/formats/programs.js'
 import { isObject } from '../../config/value.js'
 import type { ClientEntry } from './entry.js'
 import { Unfit } from './unfit.js'
@@ -77,13 +78,7 @@ function inOpencode(members: Members): Members {
 
 /** `command` may be an object with the path, the arguments and the variables. */
 export const ZED: Dialect = {
-  // Unlike that of config/formats: `source` is kept, for the entry that unwrap writes again.
-  read(own) {
-    const { command, ...rest } = own
-    if (!isObject(command)) return own
-    const { path, args, env } = command
-    return { ...rest, command: path, ...(args !== undefined && { args }), ...(env != null && { env }) }
-  },
+  read: plainOfZed,
   entry: (entry) => ({ source: 'custom', ...entry }),
   changes(changes, { command }) {
     if (!isObject(command)) return { within: [], changes }

@@ -15,7 +15,7 @@ export interface ProgramFormat {
   /** Members next to the servers may be options of mcp-bridge. */
   mayHaveOptions: boolean
   /** Translates an entry into the format of `mcpServers`. Other programs' names for keys are understood anyway. */
-  translate?(entry: Entry): Record<string, unknown>
+  translate?(entry: Entry): Entry
 }
 
 /** Paths of files, with slashes. Some programs can be recognized only by the path. */
@@ -135,9 +135,18 @@ export function originalKey(given: Entry, key: string): string {
   return WORDS.find(([theirs, ours]) => ours === key && theirs in entry)?.[0] ?? key
 }
 
-/** `command` may be an object with its arguments. Entries of extensions, which Zed itself starts, have none. */
-function zed({ command, source: _source, ...rest }: Entry): Record<string, unknown> {
-  if (!isObject(command)) return { ...rest, ...(command !== undefined && { command }) }
+/** `source` says who has made the entry. */
+function zed({ source: _source, ...rest }: Entry): Entry {
+  return plainOfZed(rest)
+}
+
+/**
+ * An entry of Zed with the members of `mcpServers`: its `command` may be an object with path, arguments and variables. Entries of
+ * extensions, which Zed itself starts, have none.
+ */
+export function plainOfZed(entry: Entry): Entry {
+  const { command, ...rest } = entry
+  if (!isObject(command)) return entry
   const { path, args, env } = command
   return { ...rest, command: path, ...(args !== undefined && { args }), ...(env != null && { env }) }
 }
