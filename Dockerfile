@@ -13,7 +13,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # Installs the versions of the lockfile and runs no install scripts.
 RUN npm ci --ignore-scripts
-COPY .ci/build.mjs .ci/man-page.ts .ci/page.mjs .ci/
+COPY .ci/build.mjs .ci/exports.mjs .ci/man-page.ts .ci/page.mjs .ci/
 COPY .ci/chunks .ci/chunks/
 COPY src src
 RUN node .ci/build.mjs

@@ -6,6 +6,8 @@ const MADE_OF = [
   'src',
   '.ci/build.mjs',
   '.ci/chunks',
+  '.ci/exports.mjs',
+  '.ci/file-options.ts',
   '.ci/man-page.ts',
   '.ci/page.mjs',
   '.ci/types.mjs',

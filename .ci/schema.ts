@@ -1,11 +1,9 @@
-/** Writes what is made of the schemas: JSON Schemas of the configuration, of manifests and of the chart, pages of docs about options and messages, and types of the options. */
+/** Writes what is made of the schemas: JSON Schemas of the configuration, of manifests and of the chart, and pages of docs about options and messages. */
 import { writeFileSync } from 'node:fs'
 import { settingsSchema } from '../src/config/json-schema.js'
 import { manifestJsonSchema } from '../src/services/discovery/manifest.js'
 import { chartSchema } from './chart-schema.js'
 import { configurationPages } from './configuration-page.js'
-import { defaultsModule } from './defaults.js'
-import { fileOptionsModule } from './file-options.js'
 import { troubleshootingPages } from './troubleshooting.js'
 
 writeFileSync(new URL('../config/mcp-bridge.schema.json', import.meta.url), settingsSchema())
@@ -15,5 +13,3 @@ for (const [name, text] of Object.entries(configurationPages()))
   writeFileSync(new URL(`../docs/reference/${name}`, import.meta.url), text)
 for (const [path, text] of Object.entries(troubleshootingPages()))
   writeFileSync(new URL(`../docs/${path}`, import.meta.url), text)
-writeFileSync(new URL('../src/config/defaults.ts', import.meta.url), defaultsModule())
-writeFileSync(new URL('../src/app/embed/file-options.ts', import.meta.url), fileOptionsModule())

@@ -102,6 +102,7 @@ const packages: Record<string, readonly string[]> = {
   '@opentelemetry/resources': ['services/telemetry/resource'],
   '@opentelemetry/sdk-trace-base': ['services/telemetry/opentelemetry'],
   zod: [
+    'app/embed/file-options',
     'config',
     'command/status-answer',
     'services/oauth/documents',

@@ -1,39 +1,40 @@
 /** Usual configurations are read without the schema, and mean what it says. */
+import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import t from 'tap'
-import {
-  ADDRESS_OPTIONS,
-  defaultSettings,
-  defaultsOfAddress,
-  defaultsOfGroup,
-  defaultsOfProgram,
-  defaultsOfSignIn,
-  OPTIONS,
-  PROGRAM_OPTIONS,
-} from '../../src/config/defaults.js'
+import * as defaults from '../../src/config/defaults.js'
 import { groupEntry } from '../../src/config/schema/groups.js'
 import { fileSchema } from '../../src/config/schema/schema.js'
 import { httpServer, stdioServer } from '../../src/config/schema/server.js'
 import { oauthOfServer } from '../../src/config/schema/sign-in.js'
 import { usualSettings } from '../../src/config/usual.js'
 
+type Defaults = typeof defaults
+
 /** As text, because the order of the options counts, too: it is that of lists of changes, and of hashes. */
 const same = (one: unknown, other: unknown) => t.equal(JSON.stringify(one), JSON.stringify(other))
 
-t.test('the defaults and the names of the options are those of the schema (npm run schema writes them)', async (t) => {
-  t.strictSame(defaultSettings(), fileSchema.parse({}))
-  t.strictSame({ command: 'x', ...defaultsOfProgram() }, stdioServer.parse({ command: 'x' }))
-  t.strictSame({ url: 'http://x/', ...defaultsOfAddress() }, httpServer.parse({ url: 'http://x/' }))
-  t.strictSame(defaultsOfGroup(), groupEntry.parse({}))
-  t.strictSame(defaultsOfSignIn(), oauthOfServer.parse({}))
-  t.strictSame(OPTIONS, Object.keys(fileSchema.shape))
-  t.strictSame(PROGRAM_OPTIONS, Object.keys(stdioServer.shape))
-  t.strictSame(ADDRESS_OPTIONS, Object.keys(httpServer.shape))
-})
+t.test('the build writes defaults and names of options that are those of the schema', async (t) => {
+  const { exportsOf, precomputed } = (await import(new URL('../../.ci/exports.mjs', import.meta.url).href)) as {
+    exportsOf(path: string): Promise<Defaults>
+    precomputed(exported: Defaults): string
+  }
+  const text = precomputed(await exportsOf(fileURLToPath(new URL('../../src/config/defaults.ts', import.meta.url))))
+  t.notMatch(text, 'import', 'without the schema')
+  const built = (await import(`data:text/javascript,${encodeURIComponent(text)}`)) as Defaults
+  t.strictSame(built.defaultSettings(), fileSchema.parse({}))
+  t.strictSame({ command: 'x', ...built.defaultsOfProgram() }, stdioServer.parse({ command: 'x' }))
+  t.strictSame({ url: 'http://x/', ...built.defaultsOfAddress() }, httpServer.parse({ url: 'http://x/' }))
+  t.strictSame(built.defaultsOfGroup(), groupEntry.parse({}))
+  t.strictSame(built.defaultsOfSignIn(), oauthOfServer.parse({}))
+  t.strictSame(built.OPTIONS, Object.keys(fileSchema.shape))
+  t.strictSame(built.PROGRAM_OPTIONS, Object.keys(stdioServer.shape))
+  t.strictSame(built.ADDRESS_OPTIONS, Object.keys(httpServer.shape))
 
-t.test('nobody changes the defaults of others', async (t) => {
-  defaultSettings().allowedHosts.push('example.com')
-  t.strictSame(defaultSettings(), fileSchema.parse({}))
+  for (const { defaultSettings } of [defaults, built]) {
+    defaultSettings().allowedHosts.push('example.com')
+    t.strictSame(defaultSettings(), fileSchema.parse({}), 'nobody changes the defaults of others')
+  }
 })
 
 const program = { command: 'npx', args: ['-y', 'x'], env: { A: '' }, cwd: '/srv' }

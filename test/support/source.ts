@@ -22,6 +22,8 @@ const SCRIPTS = [
   'audit.mjs',
   'build.mjs',
   'built.mjs',
+  'exports.mjs',
+  'file-options.ts',
   'is-built.mjs',
   'man-page.ts',
   'manifest.mjs',

@@ -160,5 +160,5 @@ function inWordsOf<T>(option: string, read: () => T): T {
 }
 
 function isInProcess(entry: ServerEntry): entry is InProcessEntry {
-  return isObject(entry) && typeof entry['serve'] === 'function'
+  return isObject(entry) && 'serve' in entry && typeof entry.serve === 'function'
 }
