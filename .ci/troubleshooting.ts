@@ -114,11 +114,11 @@ const SEEN: readonly Advice[] = [
   ],
   [
     'Calls end after five minutes',
-    '`timeouts.call` (5 min without progress) and `timeouts.callTotal` (1 h). A proxy before the bridge has limits of its own: [reverse-proxy.md](reverse-proxy.md).',
+    '`timeouts.call` (5 min without progress) and `timeouts.callTotal` (1 h). A proxy in front of the bridge has limits of its own: [reverse-proxy.md](reverse-proxy.md).',
   ],
   [
     'Progress and logs arrive late, or all at once',
-    'A proxy before the bridge, or before the server, keeps the stream back: turn off its buffering. See [reverse-proxy.md](reverse-proxy.md).',
+    'A proxy in front of the bridge, or of the server, keeps the stream back: turn off its buffering. See [reverse-proxy.md](reverse-proxy.md).',
   ],
   [
     '404 after a deploy or restart',
