@@ -41,7 +41,6 @@ const packages: Record<string, readonly string[]> = {
   'fastify-plugin': ['clients/plugins'],
   '@fastify/cors': ['clients/plugins'],
   '@fastify/http-proxy': ['clients/http/extra-paths'],
-  '@fastify/rate-limit': ['clients/plugins'],
   preact: ['inspector/page/main'],
   'preact/hooks': ['inspector/page'],
   '@preact/signals': ['inspector/page'],
@@ -118,7 +117,7 @@ const packages: Record<string, readonly string[]> = {
   'string-argv': ['config', 'services/discovery/sources/address'],
   'fastest-levenshtein': ['base/texts/nearest'],
   stemmer: ['middle/group/words'],
-  'lru-cache': ['middle/policy/counted-cache', 'services/replicas/memory', 'services/replicas/replicas'],
+  'lru-cache': ['middle/policy/counted-cache', 'services/replicas/memory'],
   '@redis/client': [
     'services/replicas/client',
     'services/replicas/cluster',

@@ -9,9 +9,6 @@ module.exports = {
   get '@fastify/cors'() {
     return require('@fastify/cors')
   },
-  get '@fastify/rate-limit'() {
-    return require('@fastify/rate-limit')
-  },
   get '@fastify/http-proxy'() {
     return require('@fastify/http-proxy')
   },

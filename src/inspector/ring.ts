@@ -1,7 +1,6 @@
 /** The events of the inspector: the newest ones in a bounded ring, and retention classes for events that stay longer. It holds no secrets. */
 
 import type { Wire } from '../base/rpc/source.js'
-import { PerSecond } from '../base/time/per-second.js'
 import { isFailure } from '../mcp/ports/outcome.js'
 import { CallKinds } from './call-kinds.js'
 import { CallRetention } from './call-retention.js'
@@ -10,6 +9,7 @@ import { Eviction } from './eviction.js'
 import { StoredCopies, weightOf } from './kept.js'
 import { MESSAGE_BYTES, MessageKinds } from './message-kinds.js'
 import { OpenSessions, type SessionCounts } from './open-sessions.js'
+import { PerSecond } from './per-second.js'
 import {
   type CallTrace,
   callId,

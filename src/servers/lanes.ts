@@ -7,6 +7,7 @@
  * Any answer shows that the server is free of what was sent before the call that it answers. If calls wait and nothing comes, the
  * server is asked something small.
  */
+import { BoundedMap } from '../base/limits/bounded.js'
 import type { Memory } from '../base/limits/memory.js'
 import { Recent } from '../base/rpc/memoize.js'
 import { detach } from '../base/rpc/source.js'
@@ -52,7 +53,7 @@ export class Lanes {
   last: LaneName = { principal: '', method: undefined, name: undefined }
   readonly #lanes = new Recent<Lane>({ max: MAX_LANES })
   /** When lanes had their last calls, by their keys: the latest is the last one. */
-  readonly #recent = new Map<string, number>()
+  readonly #recent = new BoundedMap<string, number>(MAX_RECENT)
   /** Lanes in which calls wait. */
   readonly #waiting = new Set<Lane>()
   /** Calls that may hold up the server, in the order in which they were sent. */
@@ -92,9 +93,9 @@ export class Lanes {
 
   /** Notes the lane of a call that is alone, if it is not that of the last one. */
   isAlone({ principal, method, name }: LaneName): void {
-    if (this.last.method !== undefined) this.#noteRecent(keyOf(this.last))
+    if (this.last.method !== undefined) this.#recent.set(keyOf(this.last), performance.now())
     this.last = { principal, method: detach(method), name: detach(name) }
-    this.#noteRecent(keyOf(this.last))
+    this.#recent.set(keyOf(this.last), performance.now())
   }
 
   /** Ends a call. `bytes` is the length of its answer; undefined without an answer. */
@@ -128,7 +129,7 @@ export class Lanes {
       lane = newLane(key, principal, this.#hasNeighbours(key) ? FIRST : FIRST_ALONE)
       this.#lanes.set(key, lane)
     }
-    this.#noteRecent(lane.key)
+    this.#recent.set(lane.key, performance.now())
     const client = call.client ?? call.call?.client ?? call.call?.caller.clientInfo
     call.turn = { lane, client, waits: undefined, hasEnded: false }
     return call.turn
@@ -142,14 +143,6 @@ export class Lanes {
     this.#blocking.add(turn)
     this.#active = performance.now()
     lane.activeAt = this.#active
-  }
-
-  #noteRecent(key: string): void {
-    this.#recent.delete(key)
-    this.#recent.set(key, performance.now())
-    if (this.#recent.size <= MAX_RECENT) return
-    const [oldest] = this.#recent.keys()
-    if (oldest !== undefined) this.#recent.delete(oldest)
   }
 
   /** Whether another lane has had a call lately. */

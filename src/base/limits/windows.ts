@@ -1,5 +1,7 @@
 /** Counts by name in windows of time. A window ends so many milliseconds after its first count. */
 
+import { BoundedMap } from './bounded.js'
+
 /** The count in the current window of a name, and the milliseconds until the window ends. */
 export interface Counted {
   current: number
@@ -8,12 +10,11 @@ export interface Counted {
 
 export class Windows {
   /** In the order in which they began. */
-  readonly #open = new Map<string, { current: number; until: number }>()
-  readonly #max: number
+  readonly #open: BoundedMap<string, { current: number; until: number }>
 
-  /** `max`: most names with an open window. For one more, the oldest window ends early. */
+  /** `max`: most names with a window. For one more, the oldest window ends early. */
   constructor(max: number) {
-    this.#max = max
+    this.#open = new BoundedMap(max)
   }
 
   /** Counts one more. `now` is in milliseconds of a monotonic clock. */
@@ -22,11 +23,6 @@ export class Windows {
     if (window && window.until > now) {
       window.current++
       return { current: window.current, ttl: window.until - now }
-    }
-    this.#open.delete(name)
-    for (const [other, { until }] of this.#open) {
-      if (until > now && this.#open.size < this.#max) break
-      this.#open.delete(other)
     }
     this.#open.set(name, { current: 1, until: now + milliseconds })
     return { current: 1, ttl: milliseconds }

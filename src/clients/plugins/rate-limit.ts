@@ -1,15 +1,14 @@
 /**
- * Limits how many requests a principal sends in a minute, and how many wrong tokens an address (@fastify/rate-limit).
- * One that is over its limit is refused with 429 until its minute ends.
+ * Limits how many requests a principal sends in a minute, and how many wrong tokens an address. One that is over its limit is
+ * refused with 429 until its minute ends.
  */
 
 import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import { Fault } from '../../base/fault/fault.js'
-import type { Counted } from '../../base/limits/windows.js'
 import { ANONYMOUS } from '../../mcp/protocol/call.js'
 import { addressOf } from './address.js'
-import { type CountedWindows, WINDOW } from './counted-windows.js'
+import type { CountedWindows } from './counted-windows.js'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -37,55 +36,23 @@ export const rateLimit = plugin<RateLimitOptions>(async function rateLimit(app, 
   app.decorate('countRequest', undefined)
   app.decorate('countWrongToken', undefined)
   if (requests === undefined && wrongTokens === undefined) return
-  const { default: plain } = await import('@fastify/rate-limit')
-  await app.register(plain, { global: false, timeWindow: WINDOW, store: storeIn(windows) })
-  const counting = (
-    max: number,
-    keyGenerator: (request: FastifyRequest) => string,
-    tooMany: (retryAfter: number) => Fault,
-  ) => {
-    const count = app.createRateLimit({ max, keyGenerator })
-    return async (request: FastifyRequest) => {
+  const counting =
+    (most: number, nameOf: (request: FastifyRequest) => string, what: string) => async (request: FastifyRequest) => {
       if (isForwarded(request)) return
-      const counted = await count(request)
-      if (!counted.isAllowed && counted.isExceeded) throw tooMany(Math.max(1, counted.ttlInSeconds))
+      const { current, ttl } = await windows.count(nameOf(request))
+      if (current > most)
+        throw new Fault('rateLimited', `Too many ${what} (at most ${most} in a minute)`, {
+          retryAfter: Math.max(1, Math.ceil(ttl / 1_000)),
+        })
     }
-  }
   if (requests !== undefined) {
     // Callers without a name have only their address.
     const callerOf = (request: FastifyRequest) =>
       request.principal === ANONYMOUS ? `address:${addressOf(request)}` : `principal:${request.principal}`
-    app.countRequest = counting(
-      requests,
-      callerOf,
-      (retryAfter) =>
-        new Fault('rateLimited', `Too many requests of this caller (at most ${requests} in a minute)`, { retryAfter }),
-    )
+    app.countRequest = counting(requests, callerOf, 'requests of this caller')
   }
   if (wrongTokens !== undefined) {
-    app.countWrongToken = counting(
-      wrongTokens,
-      (request) => `wrong:${addressOf(request)}`,
-      (retryAfter) =>
-        new Fault('rateLimited', `Too many wrong tokens from this address (at most ${wrongTokens} in a minute)`, {
-          retryAfter,
-        }),
-    )
+    const addressesOf = (request: FastifyRequest) => `wrong:${addressOf(request)}`
+    app.countWrongToken = counting(wrongTokens, addressesOf, 'wrong tokens from this address')
   }
 })
-
-/** The store that @fastify/rate-limit counts in. */
-function storeIn(windows: CountedWindows) {
-  return class Store {
-    incr(name: string, done: (error: Error | null, counted?: Counted) => void): void {
-      windows.count(name).then(
-        (counted) => done(null, counted),
-        (error: Error) => done(error),
-      )
-    }
-
-    child(): Store {
-      return this
-    }
-  }
-}

@@ -1,7 +1,7 @@
 /** Numbers calls for the recorder. Calls above a rate are skipped: they get no number. */
 
-import { PerSecond } from '../../base/time/per-second.js'
 import { UNRECORDED } from '../../mcp/ports/recorder.js'
+import { PerSecond } from '../per-second.js'
 
 /** Methods that are always recorded: `initialize` names the client, and `tools/list` marks secret arguments. */
 const ALWAYS: ReadonlySet<string> = new Set(['initialize', 'tools/list'])

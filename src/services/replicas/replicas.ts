@@ -4,10 +4,11 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
-import { LRUCache } from 'lru-cache'
 import { Sealer, type SealKey } from '../../base/crypto/seal.js'
 import { Fault } from '../../base/fault/fault.js'
+import { Windows } from '../../base/limits/windows.js'
 import type { Log } from '../../base/log/events.js'
+import { Recent } from '../../base/rpc/memoize.js'
 import type { Signal } from '../../base/time/hang-up.js'
 import type { Certificate } from '../../mcp/ports/events.js'
 import type {
@@ -42,8 +43,10 @@ export interface ReplicasOptions {
 /** Milliseconds for which the address of a replica is kept, or the record of its shutdown. */
 const LEASE = 3_600_000
 const A_MINUTE = 60_000
-/** Most sessions of other replicas whose owners are cached. */
-const OWNERS = 10_000
+/** Most sessions of other replicas whose owners are cached, in each generation. */
+const OWNERS = 5_000
+/** Kinds of warnings: more than there are. */
+const MAX_KINDS = 100
 /** The record of the replica that was the last to renew its address. */
 const LATEST = 'latest'
 
@@ -55,7 +58,7 @@ export class HttpReplicas implements Replicas {
   readonly #common: Common
   #sealer: Sealer
   /** The owners of requested sessions. */
-  readonly #owners = new LRUCache<string, string>({ max: OWNERS })
+  #owners = new Recent<string>({ max: OWNERS })
   readonly #notices: Broadcast
   readonly #internal: Internal
   readonly #peers: Peers
@@ -97,7 +100,7 @@ export class HttpReplicas implements Replicas {
   /** Replaces the keys. The first one seals, all of them open. */
   set keys(keys: readonly SealKey[]) {
     this.#sealer = new Sealer(keys, 'replica')
-    this.#owners.clear()
+    this.#owners = new Recent({ max: OWNERS })
     this.#peers.connectAnew()
   }
 
@@ -197,11 +200,8 @@ export class HttpReplicas implements Replicas {
 
 /** Logs each kind of warning at most once a minute, because strangers can cause them. */
 function onceAMinute(log: Pick<Log, 'warn'>): (kind: string, ...entry: Parameters<Log['warn']>) => void {
-  const last = new Map<string, number>()
+  const minutes = new Windows(MAX_KINDS)
   return (kind, ...entry) => {
-    const now = performance.now()
-    if (now - (last.get(kind) ?? Number.NEGATIVE_INFINITY) < A_MINUTE) return
-    last.set(kind, now)
-    log.warn(...entry)
+    if (minutes.count(kind, A_MINUTE).current === 1) log.warn(...entry)
   }
 }

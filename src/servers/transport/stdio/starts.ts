@@ -1,5 +1,6 @@
 /** Limits how fast processes are started for one principal (`limits.startsPerMinute`): a burst, then a steady rate. */
 import { Fault } from '../../../base/fault/fault.js'
+import { afterOneMore, waitFor } from '../../../base/limits/pace.js'
 import { personOf } from '../../../base/texts/principal.js'
 import { pause } from '../../../base/time/pause.js'
 
@@ -33,16 +34,16 @@ export class Starts {
   async turn(principal: string): Promise<void> {
     const person = personOf(principal)
     const { burst, perMinute } = this.#options
-    const interval = 60_000 / perMinute
+    const pace = { burst, every: 60_000 / perMinute }
     const now = performance.now()
-    const paidUntil = Math.max(this.#paidUntil.get(person) ?? 0, now)
-    const wait = paidUntil - now - (burst - 1) * interval
+    const paidUntil = this.#paidUntil.get(person) ?? now
+    const wait = waitFor(pace, paidUntil, now)
     if (wait > PATIENCE)
       throw new Fault('rateLimited', 'This caller has started too many processes of the server lately', {
         retryAfter: Math.ceil((wait - PATIENCE) / 1_000),
       })
     if (this.#paidUntil.size >= MAX_STARTERS) this.#forget(now)
-    this.#paidUntil.set(person, paidUntil + interval)
+    this.#paidUntil.set(person, afterOneMore(pace, paidUntil, now))
     if (wait > 0) await pause(wait)
   }
 

@@ -5,6 +5,7 @@
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
 import { Fault } from '../../../base/fault/fault.js'
 import { BoundedMap } from '../../../base/limits/bounded.js'
+import { afterOneMore, type Pace, waitFor } from '../../../base/limits/pace.js'
 import type { IssuerState } from '../../../mcp/ports/events.js'
 import type { Issuers } from '../issuers.js'
 import type { Reach } from '../reach.js'
@@ -18,9 +19,8 @@ const KEPT = 86_400_000
 /** Least milliseconds between two fetches of keys that are not fresh, and between two while there are none. */
 const BETWEEN = 30_000
 const BETWEEN_FIRST = 5_000
-/** Fetches for unknown keys: so many at once, and then one in so many milliseconds, whatever keys tokens name. */
-const LOOKS = 5
-const EVERY = 10_000
+/** Fetches for unknown keys, whatever keys tokens name. */
+const LOOKS: Pace = { burst: 5, every: 10_000 }
 /** Milliseconds for which an unknown key stays unknown without a fetch, and most such keys. */
 const UNKNOWN = 5_000
 const MAX_UNKNOWN = 1_000
@@ -140,14 +140,14 @@ export class KeySet {
   /** Takes one of the fetches for unknown keys. Throws a Fault if there is none now. */
   #spend(): void {
     const now = this.#options.now()
-    const wait = this.#spent - (LOOKS - 1) * EVERY - now
+    const wait = waitFor(LOOKS, this.#spent, now)
     if (wait > 0)
       throw new Fault(
         'authUnavailable',
         'The token cannot be checked now: its key is unknown, and the keys of its issuer were fetched a moment ago',
         { retryAfter: Math.ceil(wait / 1_000) },
       )
-    this.#spent = Math.max(this.#spent, now) + EVERY
+    this.#spent = afterOneMore(LOOKS, this.#spent, now)
   }
 
   /** Fetches the keys, unless they were fetched within so many milliseconds. */

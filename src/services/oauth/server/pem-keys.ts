@@ -5,6 +5,7 @@
 import { errors, importSPKI, type JWTHeaderParameters, type JWTVerifyGetKey } from 'jose'
 import { Fault } from '../../../base/fault/fault.js'
 import { BoundedMap } from '../../../base/limits/bounded.js'
+import { afterOneMore, type Pace, waitFor } from '../../../base/limits/pace.js'
 import { guardedRequest } from '../../../base/net/fetch.js'
 import type { IssuerState } from '../../../mcp/ports/events.js'
 import type { Reach } from '../reach.js'
@@ -21,9 +22,8 @@ const KEPT = 86_400_000
 /** Milliseconds for which an unknown key stays unknown, and most such keys. */
 const UNKNOWN = 60_000
 const MAX_UNKNOWN_PEM = 1_000
-/** So many fetches at once, and then one in so many milliseconds, whatever keys tokens name. */
-const FETCHES = 10
-const EVERY = 5_000
+/** Fetches, whatever keys tokens name. */
+const FETCHES: Pace = { burst: 10, every: 5_000 }
 
 type Key = ReturnType<typeof importSPKI>
 
@@ -115,12 +115,12 @@ export class PemKeys implements IssuerKeys {
 
   #spend(): void {
     const now = this.#options.now()
-    const wait = this.#spent - (FETCHES - 1) * EVERY - now
+    const wait = waitFor(FETCHES, this.#spent, now)
     if (wait > 0)
       throw new Fault('authUnavailable', 'The assertion cannot be checked now: many keys were fetched a moment ago', {
         retryAfter: Math.ceil(wait / 1_000),
       })
-    this.#spent = Math.max(this.#spent, now) + EVERY
+    this.#spent = afterOneMore(FETCHES, this.#spent, now)
   }
 
   #unavailable(why: string, cause?: unknown): Fault {

@@ -1,13 +1,13 @@
 /** Admits a number of events per second. Counts the dropped ones, and reports their number at most once a second. */
 
+import { Windows } from '../base/limits/windows.js'
+
 const SECOND = 1_000
 
 export class PerSecond {
   readonly #most: number
   readonly #onLeftOut: (count: number) => void
-  /** Start of the current second, and the number admitted in it. */
-  #since = Number.NEGATIVE_INFINITY
-  #admitted = 0
+  readonly #second = new Windows(1)
   /** Dropped events since the last report. */
   #leftOut = 0
 
@@ -18,13 +18,7 @@ export class PerSecond {
 
   /** Whether one more is admitted; `now` is in milliseconds of a monotonic clock. */
   admits(now: number): boolean {
-    if (now - this.#since >= SECOND) {
-      this.#since = now
-      this.#admitted = 0
-    }
-    if (this.#admitted >= this.#most) return false
-    this.#admitted++
-    return true
+    return this.#second.count('', SECOND, now).current <= this.#most
   }
 
   /** Counts a dropped event. */
