@@ -18,7 +18,7 @@ import { within } from '../base/time/time.js'
 import { ConfigError, isCallable, parseListen, type Settings, signsIn } from '../config/settings.js'
 import type { Verdict } from '../servers/era/verdict.js'
 import type { FoundServers } from '../services/discovery/found-servers.js'
-import type { Tracing } from '../services/telemetry/types.js'
+import type { OpenTelemetry } from '../services/telemetry/opentelemetry.js'
 import { announce, report } from './announce.js'
 import { collectLessOften } from './garbage.js'
 import { Heartbeat } from './heartbeat.js'
@@ -358,7 +358,7 @@ type Stop = (cause: unknown, hurry?: boolean) => Promise<void>
 
 /** What ends with a bridge. */
 interface Stopped {
-  tracing: Tracing | undefined
+  tracing: OpenTelemetry | undefined
   found: FoundServers | undefined
   recording: RecordingFile | undefined
   heartbeat: Heartbeat

@@ -7,6 +7,7 @@ import { AskedCall } from '../../src/servers/legacy/asked-call.js'
 import { QuestionHistory } from '../../src/servers/legacy/question-history.js'
 import { ServerRequests } from '../../src/servers/legacy/server-requests.js'
 import type { LegacySession } from '../../src/servers/legacy/session.js'
+import type { Peer } from '../../src/servers/peer.js'
 import { toolCall } from '../support/calls.js'
 import { parseText } from '../support/messages.js'
 
@@ -25,7 +26,7 @@ function start() {
     respond: (id: Id, answer: unknown) => void said.push([id, answer]),
     settled() {},
     notify: () => Promise.resolve(),
-  }
+  } as unknown as Peer
   const serverRequests = new ServerRequests(peer, {
     capabilities: '{"elicitation":{}}',
     blames: true,

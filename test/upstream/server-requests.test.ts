@@ -6,6 +6,7 @@ import { parseObject } from '../../src/base/rpc/splice.js'
 import type { Call } from '../../src/mcp/protocol/call.js'
 import { Exchange } from '../../src/servers/exchange.js'
 import { ServerRequests } from '../../src/servers/legacy/server-requests.js'
+import type { Peer } from '../../src/servers/peer.js'
 import { toolCall } from '../support/calls.js'
 import { stopClock } from '../support/clock.js'
 import { parseText } from '../support/messages.js'
@@ -35,7 +36,7 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
       void said.push([id, typeof answer === 'string' ? answer : answer.code]),
     settled: () => void settled++,
     notify: () => Promise.resolve(),
-  }
+  } as unknown as Peer
   const serverRequests = new ServerRequests(peer, {
     capabilities,
     blames: true,

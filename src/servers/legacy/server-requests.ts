@@ -36,9 +36,6 @@ export interface ServerRequestsOptions {
   client(): AskedClient | undefined
 }
 
-/** The part of a peer that ServerRequests needs. */
-export type AskingPeer = Pick<Peer, 'open' | 'reserve' | 'respond' | 'settled' | 'notify'>
-
 /** Milliseconds after `initialize` in which a question may concern the whole session. */
 const BEGINNING = 5_000
 
@@ -61,7 +58,7 @@ export class ServerRequests {
   hadNoRoom = false
   /** The server has asked a client for its roots. */
   knowsRoots = false
-  readonly #peer: AskingPeer
+  readonly #peer: Peer
   readonly #options: ServerRequestsOptions
   readonly #capabilities: Payload
   /** Unanswered questions, by their ids. */
@@ -71,7 +68,7 @@ export class ServerRequests {
   /** The server has sent a request that names no call. */
   #hasAsked = false
 
-  constructor(peer: AskingPeer, options: ServerRequestsOptions) {
+  constructor(peer: Peer, options: ServerRequestsOptions) {
     this.#peer = peer
     this.#options = options
     this.#capabilities = parseObject(options.capabilities)

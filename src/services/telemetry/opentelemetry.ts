@@ -20,6 +20,7 @@ import {
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import type { Log } from '../../base/log/events.js'
 import { proxyAgent } from '../../base/net/agent.js'
 import type { HttpProxy } from '../../base/net/proxy.js'
 import { within } from '../../base/time/time.js'
@@ -28,7 +29,6 @@ import { CALL_TOOL, LEGACY_CLIENT_NOTIFICATIONS, methods } from '../../mcp/proto
 import type { Span, TraceContext, Tracer } from '../../mcp/protocol/trace.js'
 import type { Encoding } from './otlp.js'
 import { resourceOf } from './resource.js'
-import type { Tracing, TracingOptions } from './types.js'
 
 /** Milliseconds for the last export. */
 const CLOSE_WITHIN = 3_000
@@ -40,8 +40,13 @@ const NOTIFICATIONS: ReadonlySet<string> = new Set([...LEGACY_CLIENT_NOTIFICATIO
 
 type Fields = Readonly<Record<string, unknown>>
 
+export interface TracingOptions {
+  version: string
+  log: Pick<Log, 'warn'>
+}
+
 /** Traces of calls, exported by OTLP. */
-export class OpenTelemetry implements Tracing {
+export class OpenTelemetry {
   readonly tracer: Tracer
   readonly #provider: BasicTracerProvider
   #closing: Promise<void> | undefined
@@ -68,6 +73,7 @@ export class OpenTelemetry implements Tracing {
     }
   }
 
+  /** Exports what is pending, within a few seconds. Never rejects. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing

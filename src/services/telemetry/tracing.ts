@@ -1,14 +1,14 @@
 /** Starts tracing with OpenTelemetry if the usual environment variables ask for it. Its code is loaded only then. */
 
 import { parseUrl } from '../../base/texts/parse-url.js'
+import type { OpenTelemetry, TracingOptions } from './opentelemetry.js'
 import { isEncoding, otlpVariable, protocolOf, variable } from './otlp.js'
-import type { Tracing, TracingOptions } from './types.js'
 
 /** Starts tracing; undefined if it is not requested, or requested in an unsupported way. */
 export async function startTracing(
   env: Readonly<Record<string, string | undefined>>,
   options: TracingOptions,
-): Promise<Tracing | undefined> {
+): Promise<OpenTelemetry | undefined> {
   const exporter = variable(env, 'OTEL_TRACES_EXPORTER')
   const endpoint = otlpVariable(env, 'TRACES', 'ENDPOINT')
   const wanted = exporter === undefined ? endpoint !== undefined : exporter !== 'none'
@@ -23,9 +23,9 @@ export async function startTracing(
     options.log.warn({ event: 'tracing_disabled', protocol }, message)
     return undefined
   }
-  const { OpenTelemetry } = await import('./opentelemetry.js')
+  const opentelemetry = await import('./opentelemetry.js')
   const { proxiesOf } = await import('../../base/net/proxy.js')
   const url = endpoint === undefined ? undefined : parseUrl(endpoint)
   const proxy = url && proxiesOf(env)(url)
-  return new OpenTelemetry(protocol, { ...options, proxy })
+  return new opentelemetry.OpenTelemetry(protocol, { ...options, proxy })
 }
