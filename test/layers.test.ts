@@ -246,7 +246,7 @@ const packages: Record<string, readonly string[]> = {
     'services/replicas/framed-answers',
     'services/replicas/internal',
   ],
-  'node:buffer': ['servers/peer', 'middle/policy/cache'],
+  'node:buffer': ['servers/outgoing', 'servers/peer', 'middle/policy/cache'],
   'node:v8': ['app', 'command/garbage', 'command/workers'],
   'node:sea': ['main', 'command/extension/run', 'inspector/check/checks'],
   'node:stream/promises': ['app/in-memory-http'],

@@ -2,7 +2,7 @@
 
 import type { Fault } from '../base/fault/fault.js'
 import { NOBODY, type Reservation } from '../base/limits/memory.js'
-import type { Id, Params, Request, Response, Sent } from '../base/rpc/message.js'
+import { type Id, idKey, type Params, type Request, type Response, type Sent } from '../base/rpc/message.js'
 import { bytesIn, type JsonSource, weightOf } from '../base/rpc/source.js'
 import type { Json } from '../base/rpc/splice.js'
 import type { PassedEvent } from '../base/rpc/sse.js'
@@ -164,6 +164,14 @@ export class Exchange implements LaneCall {
     return `"mcp-bridge-${this.id}"` as Id
   }
 
+  /** Whether this is the id of the client's own request, as an answer may write it. */
+  hasId(id: Id | undefined): boolean {
+    const { wireId } = this
+    if (id === undefined || wireId === undefined) return false
+    // Some servers answer with a number that they have rounded, or that they have made a string.
+    return id === wireId || idKey(id) === idKey(wireId) || plainNumber(id) === plainNumber(wireId)
+  }
+
   /** Messages wait to be read. */
   get unread(): boolean {
     return this.#arrivals !== undefined && this.#arrivals.length > 0
@@ -317,6 +325,11 @@ export class Exchange implements LaneCall {
     this.#arrivals ??= new Unread(sizeOf, () => this.#peer.reserve(this.principal))
     return this.#arrivals
   }
+}
+
+/** The number of an id, as JavaScript reads it; NaN if it has none. */
+function plainNumber(id: Id): number {
+  return id === '""' ? Number.NaN : Number(id.startsWith('"') ? id.slice(1, -1) : id)
 }
 
 function sizeOf(arrival: Arrival): number {

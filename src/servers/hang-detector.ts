@@ -24,17 +24,14 @@ const LIMITS: Readonly<Partial<Record<Channel['transport'], Limits>>> = {
 export class HangDetector {
   readonly #limits: Limits | undefined
   /** Calls cancelled in a row, without a message since they were sent. */
-  inARow = 0
+  #inARow = 0
+  /** Requests that wait while the server is tested, and functions that send them. Undefined without a test. */
+  held: Map<Exchange, () => void> | undefined
   /** The number of received messages when the last of them was cancelled. */
   #received = 0
 
   constructor(transport: Channel['transport']) {
     this.#limits = LIMITS[transport]
-  }
-
-  /** Milliseconds that the server has to answer the test. */
-  get answerWithin(): number {
-    return this.#limits?.answer ?? Number.POSITIVE_INFINITY
   }
 
   /**
@@ -43,10 +40,32 @@ export class HangDetector {
    */
   cancelled({ sentAt, receivedBefore }: Exchange, reason: string, received: number, alone: boolean): boolean {
     if (!this.#limits || receivedBefore !== received) return false
-    if (received !== this.#received) this.inARow = 0
+    if (received !== this.#received) this.#inARow = 0
     this.#received = received
     const { calls, patience } = this.#limits
     const counts = reason === TIMED_OUT || (alone && performance.now() - sentAt >= patience)
-    return counts && ++this.inARow >= calls
+    return counts && ++this.#inARow >= calls
+  }
+
+  /**
+   * Tests whether the server still answers: `ask` asks it, and `received` is the number of messages received so far. Calls `hangs`
+   * with what it has not answered if no message of any kind arrives. Requests wait for the result, so that they are not lost on a
+   * dead channel.
+   */
+  async test(
+    ask: (within: number) => Promise<unknown>,
+    received: () => number,
+    hangs: (calls: string) => void,
+  ): Promise<void> {
+    if (this.held) return
+    const before = received()
+    const calls = this.#inARow === 1 ? 'the last call' : `${this.#inARow} calls in a row`
+    const asking = ask(this.#limits?.answer ?? Number.POSITIVE_INFINITY)
+    this.held = new Map()
+    await asking.catch(() => {})
+    if (received() === before) hangs(calls)
+    const { held } = this
+    this.held = undefined
+    for (const send of held?.values() ?? []) send()
   }
 }

@@ -5,45 +5,33 @@
 import { isUtf8 } from 'node:buffer'
 import type { Fault } from '../base/fault/fault.js'
 import { NOBODY, type Reservation, SMALL } from '../base/limits/memory.js'
-import type { Log } from '../base/log/events.js'
 import { brokenAnswerTo } from '../base/rpc/broken.js'
-import { type Head, headIn } from '../base/rpc/head.js'
-import { heldMessage } from '../base/rpc/held-message.js'
+import { headIn } from '../base/rpc/head.js'
 import {
   type Batch,
-  error as errorMessage,
   type Id,
-  idKey,
   idValue,
   MAX_BATCH,
   type Message,
   messageOrNone,
-  notification,
   numberOf,
-  type Params,
-  type Request,
   type Response,
-  type RpcError,
   request,
-  result as resultMessage,
   type Sent,
 } from '../base/rpc/message.js'
-import { objectAtEnd } from '../base/rpc/message-at-end.js'
 import type { Outline } from '../base/rpc/outline.js'
-import { cut, type JsonSource, repairedSourceOf, sourceOf, textOfWire, wireOf } from '../base/rpc/source.js'
-import { EMPTY, type Json, objectIn, type Payload, raw, value } from '../base/rpc/splice.js'
+import { cut, type JsonSource, repairedSourceOf, sourceOf, textOfWire } from '../base/rpc/source.js'
+import { EMPTY, objectIn, type Payload, raw, value } from '../base/rpc/splice.js'
 import { edited, type PassedEvent } from '../base/rpc/sse.js'
 import { unreadResponse } from '../base/rpc/unread-response.js'
-import { ECHOED, printable } from '../base/texts/printable.js'
 import { Deadline } from '../base/time/time.js'
-import type { ChannelRecorder, ServerRecorder } from '../mcp/ports/recorder.js'
-import type { Account } from '../mcp/protocol/account.js'
-import type { Call, ReceivedNotice } from '../mcp/protocol/call.js'
-import type { MessageOrigin } from '../mcp/protocol/encoded.js'
-import { OF_BRIDGE, SUBSCRIPTION_ID } from '../mcp/protocol/meta.js'
-import { isOfClients, methodTraits } from '../mcp/protocol/methods.js'
+import type { ServerRecorder } from '../mcp/ports/recorder.js'
+import type { Call } from '../mcp/protocol/call.js'
+import { OF_BRIDGE } from '../mcp/protocol/meta.js'
+import { methodTraits } from '../mcp/protocol/methods.js'
 import { withTraceHeaders } from '../mcp/protocol/trace.js'
 import type { ActiveCallers } from './active-callers.js'
+import { afterBanner } from './after-banner.js'
 import { AnswersWithoutId, lacksId } from './answers-without-id.js'
 import { Exchange, type ExchangePeer } from './exchange.js'
 import { errorIn } from './failure.js'
@@ -51,54 +39,30 @@ import { HangDetector } from './hang-detector.js'
 import { InvalidMessages } from './invalid-messages.js'
 import { learnArriving } from './lane.js'
 import { ASK_WITHIN } from './lanes.js'
+import { listener, OpenExchanges, progressOwner } from './open-exchanges.js'
+import { type NoticeOptions, Outgoing, originOf, type PeerLog } from './outgoing.js'
 import type { Owner } from './owner.js'
 import { leftToStart, notStarted } from './start.js'
 import {
   type Channel,
   ChannelError,
   type ChannelErrorOptions,
-  type Heard,
   type HttpHead,
   type Receiver,
 } from './transport/channel.js'
 
-export type PeerLog = Pick<Log, 'debug' | 'warn'>
-
 /** Options of what the bridge itself sends. The peer has defaults for headers and account. */
-export interface CallOptions {
-  headers?: Readonly<Record<string, string>> | undefined
-  account?: Account | undefined
-  /** The number, for the inspector, of the call that it belongs to. */
-  call?: number | undefined
+export interface CallOptions extends Pick<NoticeOptions, 'headers' | 'account' | 'call' | 'forwarded'> {
   /** Milliseconds that a program may take to start, as long as it writes to stdout or stderr. */
   start?: number | undefined
-  /** The id, the whole text and the headers of the request, if it is the client's own. */
+  /** The id and the whole text of the request, if it is the client's own. */
   id?: Id | undefined
   unchanged?: string | undefined
-  forwarded?: Readonly<Record<string, string>> | undefined
-}
-
-/** Options of a notification. */
-export interface NoticeOptions extends Omit<CallOptions, 'start' | 'id' | 'unchanged'> {
-  /** The received message that is forwarded without edits. */
-  origin?: MessageOrigin | undefined
-  /** Sends it in an array, in place of the channel. */
-  within?: Pick<Channel, 'sendMessage'> | undefined
-  /** Who takes the messages in the answer of the server; only over HTTP. By default, they are the server's own. */
-  heard?: Pick<ReceivedNotice, 'hear' | 'signal'> | undefined
 }
 
 const NONE = {}
-const SILENT: PeerLog = { debug: () => {}, warn: () => {} }
-/** Maximum open requests of the server. `ParkedCalls` bounds those that wait for clients further. */
-const MAX_SERVER_REQUESTS = 4_096
 
-export class Peer implements Receiver, ExchangePeer {
-  readonly channel: Channel
-  /** Default headers of messages, if the transport has headers. */
-  headers: Readonly<Record<string, string>> = {}
-  /** Default account of messages. */
-  account: Account | undefined
+export class Peer extends Outgoing implements Receiver, ExchangePeer {
   /** Why the channel has ended; undefined before. */
   end: ChannelError | undefined
   /** By default, requests of the server are refused, except `ping`: the server may wait for its answer. */
@@ -111,27 +75,20 @@ export class Peer implements Receiver, ExchangePeer {
   activeCallers: ActiveCallers | undefined
   /** Over HTTP: the requests are those of one client, with its ids. Requests of the bridge itself have ids of another kind. */
   ofClient = false
-  readonly #log: PeerLog
   /** Created when the first one arrives. */
   #invalidMessages: InvalidMessages | undefined
-  readonly #exchanges = new Map<number, Exchange>()
+  readonly #exchanges = new OpenExchanges()
   #lastId = 0
-  #asked = 0
   /** The number of messages received so far. */
   #received = 0
-  readonly #hangDetector: HangDetector
+  readonly #hangs: HangDetector
   readonly #withoutId = new AnswersWithoutId()
-  /** Requests that wait while the server is tested, and functions that send them. Undefined without a test. */
-  #held: Map<Exchange, () => void> | undefined
   /** Kinds of repairs that have been logged. */
   readonly #repaired = new Set<string>()
-  readonly #recorder: ChannelRecorder | undefined
 
-  constructor(channel: Channel, log: PeerLog = SILENT, recorder?: ServerRecorder) {
-    this.channel = channel
-    this.#log = log
-    this.#hangDetector = new HangDetector(channel.transport)
-    this.#recorder = recorder?.channel(channel.transport !== 'stdio')
+  constructor(channel: Channel, log?: PeerLog, recorder?: ServerRecorder) {
+    super(channel, log, recorder)
+    this.#hangs = new HangDetector(channel.transport)
     channel.attach(this)
   }
 
@@ -194,80 +151,9 @@ export class Peer implements Receiver, ExchangePeer {
     return this.channel.memory.reserve(principal, SMALL)
   }
 
-  notify(method: string, params: Sent | Uint8Array, options: NoticeOptions = {}): Promise<void> {
-    const message = params instanceof Uint8Array ? params : notification(method, params)
-    const { call, origin } = options
+  override notify(method: string, params: Sent | Uint8Array, options?: NoticeOptions): Promise<void> {
     this.#withoutId.notifiedAt = this.#received
-    this.#recorder?.sent({ form: 'notification', method }, textIn(message), call, {
-      origin: originOf(params) ?? origin,
-      headers: this.#headersOf(options),
-    })
-    return this.#sendOneWay(message, options)
-  }
-
-  /** Sends a message that gets no answer. `heard` takes what the server says to it all the same. */
-  #sendOneWay(message: string | Uint8Array, options: NoticeOptions): Promise<void> {
-    const { headers = this.headers, forwarded, account = this.account, call, heard, within } = options
-    const text = typeof message === 'string' ? message : ''
-    const bytes = typeof message === 'string' ? undefined : message
-    const hearing = heard && this.#hearing(heard, call)
-    return (within ?? this.channel).sendMessage({ text, bytes, headers, forwarded, account, heard: hearing })
-  }
-
-  #headersOf({ headers = this.headers, forwarded }: NoticeOptions): Readonly<Record<string, string>> {
-    return { ...forwarded, ...headers }
-  }
-
-  /** Gives the messages in the answer to a notification to its client, and nothing else. */
-  #hearing({ hear, signal }: NonNullable<NoticeOptions['heard']>, call: number | undefined): Heard {
-    return {
-      signal,
-      hear: (bytes, http) => {
-        const { source } = repairedSourceOf(bytes, isUtf8)
-        const message = heldMessage(source)
-        if (!message) return
-        if (message.kind !== 'batch' && message.kind !== 'invalid') this.#recorder?.received(message, call, http)
-        hear(wireOf(source), http)
-      },
-    }
-  }
-
-  respond(id: Id, answer: Json | RpcError, origin?: MessageOrigin): void {
-    const [form, text] =
-      typeof answer === 'string'
-        ? (['result', resultMessage(id, answer)] as const)
-        : (['error', errorMessage(id, answer)] as const)
-    this.answer(form, id, text, { origin }).catch(() => {})
-  }
-
-  /** Answers a request that no client may answer: `ping` with a result, all others with an error. */
-  refuse({ id, method }: Request): void {
-    this.respond(
-      id,
-      method === 'ping' ? '{}' : { code: -32601, message: `Method not found: ${printable(method, ECHOED)}` },
-    )
-  }
-
-  /** Sends an answer to a request of the server: an encoded one, or as its client has sent it. Rejects as `notify`. */
-  answer(
-    form: 'result' | 'error',
-    id: Id | undefined,
-    message: string | Uint8Array,
-    options: NoticeOptions,
-  ): Promise<void> {
-    const { origin } = options
-    if (id !== undefined) {
-      this.settled()
-      this.#recorder?.answered(form, id, textIn(message), { origin, headers: this.#headersOf(options) })
-    }
-    const sent = this.#sendOneWay(message, options)
-    if (!options.heard) sent.catch(() => this.#drop('a question that cannot be answered'))
-    return sent
-  }
-
-  /** Notes that a request of the server is no longer open. */
-  settled(): void {
-    this.#asked--
+    return super.notify(method, params, options)
   }
 
   sendRequest(
@@ -294,8 +180,9 @@ export class Peer implements Receiver, ExchangePeer {
           lanes.isAlone({ principal, method, name: typeof name === 'string' ? name : undefined })
       } else if (!lanes.enter(exchange, go, () => this.#ask(exchange, headers))) return
     }
-    if (this.#held) {
-      this.#held.set(exchange, () => this.sendRequest(exchange, method, params, headers))
+    const { held } = this.#hangs
+    if (held) {
+      held.set(exchange, () => this.sendRequest(exchange, method, params, headers))
       return
     }
     exchange.sentAt = performance.now()
@@ -311,8 +198,8 @@ export class Peer implements Receiver, ExchangePeer {
     const { forwarded } = exchange
     const all = hasTrace && !forwarded ? withTraceHeaders(usual, meta) : usual
     const own = hasTrace && forwarded ? withTraceHeaders(forwarded, meta) : forwarded
-    if (this.#recorder)
-      this.#recorder.sent(
+    if (this.recorder)
+      this.recorder.sent(
         { form: 'request', method, id: exchange.wireId === undefined ? exchange.id : idValue(exchange.wireId) },
         bytes ? textOfWire([bytes]) : text,
         exchange.number,
@@ -332,7 +219,7 @@ export class Peer implements Receiver, ExchangePeer {
         passesEvents: exchange.passesEvents,
       })
       .catch((error: ChannelError | Fault) => {
-        if (this.#recorder) this.#recordRefusal(error, exchange)
+        if (this.recorder) this.#recordRefusal(error, exchange)
         exchange.fail(error)
       })
   }
@@ -352,24 +239,24 @@ export class Peer implements Receiver, ExchangePeer {
   #recordRefusal(error: ChannelError | Fault, { number: call }: Exchange): void {
     const refusal = error instanceof ChannelError ? error.refusal : undefined
     const said = refusal && errorIn(refusal)
-    if (said) this.#recorder?.received(said, call, { status: refusal.status, headers: {} })
-    else if (refusal) this.#recorder?.refused(refusal, call)
+    if (said) this.recorder?.received(said, call, { status: refusal.status, headers: {} })
+    else if (refusal) this.recorder?.refused(refusal, call)
   }
 
   cancel(exchange: Exchange, reason: string): void {
     if (exchange.sentAt === 0) {
-      this.#held?.delete(exchange)
+      this.#hangs.held?.delete(exchange)
       return
     }
     if (this.channel.stateless || exchange.members) return this.channel.abandon(exchange.id)
     const params = `{"requestId":${exchange.wireId ?? exchange.id},"reason":${JSON.stringify(reason)}}`
     const told = exchange.cancellation ?? this.notify('notifications/cancelled', params, { call: exchange.number })
     told
-      .catch(() => this.#drop('a cancellation that cannot be delivered'))
+      .catch(() => this.drop('a cancellation that cannot be delivered'))
       .finally(() => this.channel.abandon(exchange.id))
       .catch(() => {})
     const alone = this.#exchanges.size === 0
-    const mayHang = this.#hangDetector.cancelled(exchange, reason, this.#received, alone)
+    const mayHang = this.#hangs.cancelled(exchange, reason, this.#received, alone)
     if (mayHang) this.#check().catch(() => {})
   }
 
@@ -430,7 +317,7 @@ export class Peer implements Receiver, ExchangePeer {
 
   /** Takes a large answer to the client's own request, which it gets unchanged. Returns whether it is one. */
   #takeUnread(exchange: Exchange, bytes: readonly Uint8Array[], http: HttpHead | undefined): boolean {
-    if (exchange.wireId === undefined || exchange.answered || this.#recorder) return false
+    if (exchange.wireId === undefined || exchange.answered || this.recorder) return false
     const response = unreadResponse(bytes, { id: exchange.wireId, prefix: OF_BRIDGE }, isUtf8)
     if (!response) return false
     this.#received++
@@ -440,7 +327,7 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   stalled(beginning: Uint8Array): void {
-    const exchange = this.#answeredBy(headIn(beginning))
+    const exchange = this.#exchanges.answeredBy(headIn(beginning), this.ofClient)
     exchange?.fail(new ChannelError('The server stopped in the middle of its answer', { protocol: true }))
   }
 
@@ -448,9 +335,13 @@ export class Peer implements Receiver, ExchangePeer {
     if (this.end) return
     this.#received++
     const head = headIn(outline.beginning)
-    if (head?.form === 'request' && head.id !== undefined) this.#refuseDropped(JSON.stringify(head.id) as Id, why)
-    else this.#answeredBy(head, outline.idAtEnd, stream)?.lose(why)
-    this.#drop(why ? 'a message that is too long' : 'a message that there is no memory for')
+    if (head?.form === 'request' && head.id !== undefined)
+      this.refuseUnread(
+        JSON.stringify(head.id) as Id,
+        why?.message ?? 'The bridge has no memory left for the request (limits.memory)',
+      )
+    else this.#exchanges.answeredBy(head, this.ofClient, outline.idAtEnd, stream)?.lose(why)
+    this.drop(why ? 'a message that is too long' : 'a message that there is no memory for')
   }
 
   streamLost(): void {
@@ -465,7 +356,7 @@ export class Peer implements Receiver, ExchangePeer {
     if (this.end) return
     this.end = error
     for (const exchange of this.#exchanges.values()) exchange.fail(exchange.sentAt === 0 ? notSent(error) : error)
-    this.#held = undefined
+    this.#hangs.held = undefined
     this.owner.ended(error)
   }
 
@@ -489,56 +380,33 @@ export class Peer implements Receiver, ExchangePeer {
     event?: PassedEvent,
   ): void {
     const what = message ? 'no JSON-RPC message' : 'no JSON, or nested deeper than 256 levels'
-    if (!message && this.channel.transport === 'stdio' && this.#takeFromEnd(source, what)) return
+    const isLine = !message && this.channel.transport === 'stdio'
+    const after = isLine ? afterBanner(source, (id) => this.isWaiting(id)) : undefined
+    if (after) {
+      this.#warnOfRepair('text without a line break before a message')
+      this.#failAnswer(after.banner, what)
+      return this.#route(source, after.message, undefined, undefined)
+    }
     const isAnswer = this.#failAnswer(source, what, stream)
     if (!event?.on) this.#skip(what, source)
     else if (!isAnswer) this.owner.passed?.(event, 'invalid')
-  }
-
-  /**
-   * Takes the message at the end of a line that begins with a banner or a prompt. Returns whether there is one. This is no
-   * risk for a program that prints texts of its callers: with a line break, such a text could forge a message anyway.
-   */
-  #takeFromEnd(source: JsonSource, what: string): boolean {
-    const text = cut(source, 0, source.text.length)
-    const place = objectAtEnd(text)
-    const message = place && messageOrNone(sourceOf(text.slice(place.start, place.end)))
-    if (!message || !this.#isExpected(message)) return false
-    this.#warnOfRepair('text without a line break before a message')
-    this.#failAnswer(sourceOf(text.slice(0, place.start)), what)
-    this.#route(source, message, undefined, undefined)
-    return true
-  }
-
-  /** Whether a program may send this message now. A line of a log may contain messages of the bridge, and old ones. */
-  #isExpected(message: Message): boolean {
-    switch (message.kind) {
-      case 'response':
-        return message.id !== undefined && this.isWaiting(numberOf(message.id) ?? 0)
-      case 'request':
-        return message.method === 'ping' || !isOfClients(message.method)
-      case 'notification':
-        return true
-      case 'batch':
-      case 'invalid':
-        return false
-    }
   }
 
   /** Fails the call that an invalid message answers. Returns whether there is one. */
   #failAnswer(source: JsonSource, what: string, stream?: number): boolean {
     const id = brokenAnswerTo(source)
     if (id === undefined) return false
-    const on = this.#ofClientOn(stream)
-    const own = this.ofClient ? this.#named(id as Id) : undefined
-    const exchange = on ? (answered(on, id as Id) ?? own) : (own ?? this.#numbered(numberOf(id) ?? 0))
+    const on = this.#exchanges.ofClientOn(stream)
+    const own = this.ofClient ? this.#exchanges.named(id as Id) : undefined
+    const isOn = on?.hasId(id as Id)
+    const exchange = isOn ? on : (own ?? (on ? undefined : this.#exchanges.numbered(numberOf(id))))
     if (!exchange || exchange.answered) return false
     exchange.fail(new ChannelError(`The server sent an invalid answer: it is ${what}`, { protocol: true }))
     return true
   }
 
   #skip(what: string, { text }: JsonSource): void {
-    this.#invalidMessages ??= new InvalidMessages(this.#log)
+    this.#invalidMessages ??= new InvalidMessages(this.log)
     if (this.#invalidMessages.add(what, text.length, this.#exchanges.size > 0))
       this.#giveUp('The server sent too much data that is not JSON-RPC', { protocol: true })
   }
@@ -546,42 +414,7 @@ export class Peer implements Receiver, ExchangePeer {
   #warnOfRepair(what: string): void {
     if (this.#repaired.has(what)) return
     this.#repaired.add(what)
-    this.#log.warn({ event: 'message_repaired', what }, 'server sent a malformed message; repaired')
-  }
-
-  #drop(what: string): void {
-    this.#log.debug({ event: 'message_dropped', what }, 'message from the server dropped')
-  }
-
-  /** A request of the server that was not read gets an error, because the server waits for an answer. */
-  #refuseDropped(id: Id, why: ChannelError | undefined): void {
-    this.#asked++
-    const message = why?.message ?? 'The bridge has no memory left for the request (limits.memory)'
-    this.respond(id, { code: -32603, message })
-  }
-
-  /** The exchange that an unread message answers. Some servers write the id last. */
-  #answeredBy(head: Head | undefined, last?: string, stream?: number): Exchange | undefined {
-    const on = stream === undefined ? undefined : this.#exchanges.get(stream)
-    if (head?.form !== 'result' && head?.form !== 'error') return head ? undefined : on
-    if (on?.wireId !== undefined) return on
-    if (this.ofClient) return this.#named((head.id === undefined ? last : JSON.stringify(head.id)) as Id | undefined)
-    const id = head.id === undefined ? last && numberOf(last) : Number(head.id)
-    if (id) return this.#numbered(Number(id))
-    const [only] = this.#exchanges.size === 1 ? this.#exchanges.values() : []
-    return on ?? (only?.wireId === undefined ? only : undefined)
-  }
-
-  /** The exchange of a stream, if its request has the client's own id: what answers on the stream answers that. */
-  #ofClientOn(stream: number | undefined): Exchange | undefined {
-    const exchange = this.#on(stream)
-    return exchange?.wireId === undefined ? undefined : exchange
-  }
-
-  /** The exchange whose request has its number as its id. */
-  #numbered(id: number): Exchange | undefined {
-    const exchange = this.#exchanges.get(id)
-    return exchange?.wireId === undefined ? exchange : undefined
+    this.log.warn({ event: 'message_repaired', what }, 'server sent a malformed message; repaired')
   }
 
   /** Ends the channel. Ends a program at once, so that it begins no further work. */
@@ -590,24 +423,18 @@ export class Peer implements Receiver, ExchangePeer {
     this.channel.close(true).catch(() => {})
   }
 
-  /**
-   * Tests whether the server still answers. Ends the channel if no message of any kind arrives. Requests wait for the
-   * result, so that they are not lost on a dead channel.
-   */
+  /** Tests whether the server still answers. Ends the channel if it does not. */
   async #check(): Promise<void> {
     const { ping } = this.owner
-    if (!ping || this.#held) return
-    const received = this.#received
-    const { inARow, answerWithin } = this.#hangDetector
-    const asking = this.call(ping.method, ping.params, answerWithin)
-    this.#held = new Map()
-    await asking.catch(() => {})
-    const calls = inARow === 1 ? 'the last call' : `${inARow} calls in a row`
-    if (received === this.#received && !this.end)
-      this.#giveUp(`The server hangs: it answered neither ${calls} nor ${ping.method}`)
-    const held = this.#held
-    this.#held = undefined
-    for (const send of held?.values() ?? []) send()
+    if (!ping) return
+    const ask = (within: number) => this.call(ping.method, ping.params, within)
+    await this.#hangs.test(
+      ask,
+      () => this.#received,
+      (calls) => {
+        if (!this.end) this.#giveUp(`The server hangs: it answered neither ${calls} nor ${ping.method}`)
+      },
+    )
   }
 
   #route(
@@ -617,7 +444,7 @@ export class Peer implements Receiver, ExchangePeer {
     http: HttpHead | undefined,
   ): void {
     try {
-      if (message?.kind === 'invalid' && message.read && message.read.id === this.#ofClientOn(stream)?.wireId)
+      if (message?.kind === 'invalid' && message.read && message.read.id === this.#exchanges.ofClientOn(stream)?.wireId)
         return this.#route(source, message.read, stream, http)
       const event = http?.event
       if (!message || message.kind === 'invalid' || message.kind === 'batch')
@@ -629,48 +456,43 @@ export class Peer implements Receiver, ExchangePeer {
           const id = message.id === undefined ? undefined : numberOf(message.id)
           const on = stream === undefined ? undefined : this.#exchanges.get(stream)
           if (on?.members && this.#takeForMembers(on.members, message, http)) return
-          let exchange = on?.wireId === undefined ? this.#exchanges.get(id ?? 0) : answered(on, message.id)
+          let exchange = on?.wireId === undefined ? this.#exchanges.get(id ?? 0) : on
           // Its number is not its id.
-          if (exchange !== on && exchange?.wireId !== undefined) exchange = undefined
-          if (this.ofClient) exchange ??= this.#named(message.id)
+          if (exchange?.wireId !== undefined && !(exchange === on && on.hasId(message.id))) exchange = undefined
+          if (this.ofClient) exchange ??= this.#exchanges.named(message.id)
           if (exchange) this.#withoutId.usesIds = true
-          else exchange = this.#ownerOf(message, id, stream)
-          this.#recorder?.received(message, exchange?.number, http)
+          else exchange = this.#ownerOf(message, id, on)
+          this.recorder?.received(message, exchange?.number, http)
           if (exchange && !exchange.answered) {
             message.http = http
             if (exchange.arrive(message)) this.owner.arrived?.(exchange)
           } else if (event?.on) this.owner.passed?.(event, message)
           else {
             if (id !== undefined) this.activeCallers?.answeredLate(id)
-            this.#drop('an answer that nobody waits for')
+            this.drop('an answer that nobody waits for')
           }
           return
         }
         case 'notification': {
           const { method, params } = message
           const on = stream === undefined || this.owner.ofSession?.(method) ? undefined : stream
-          const own = this.#on(on)?.wireId !== undefined
+          const own = this.#exchanges.on(on)?.wireId !== undefined
           const hasToken = method === 'notifications/progress' && !own && !this.ofClient
           const by = hasToken ? progressOwner(params) : (on ?? listener(params))
-          const exchange = this.#on(by)
-          if (this.#recorder)
-            this.#recorder.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
+          const exchange = this.#exchanges.on(by)
+          if (this.recorder)
+            this.recorder.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
           if (by === undefined) return this.owner.notified(method, params, event)
           if (exchange && !exchange.answered) {
             if (exchange.arrive(event ? { ...message, event } : message)) this.owner.arrived?.(exchange)
-          } else this.#drop('a notification for a call that is over')
+          } else this.drop('a notification for a call that is over')
           return
         }
         case 'request': {
-          const exchange = this.#on(stream)
-          if (this.#recorder) this.#recorder.received(message, exchange?.number ?? this.owner.callOf?.(message), http)
-          if (++this.#asked > MAX_SERVER_REQUESTS) {
-            return this.respond(message.id, {
-              code: -32603,
-              message: `Too many open requests (at most ${MAX_SERVER_REQUESTS})`,
-            })
-          }
-          return this.owner.asked(message, exchange, event)
+          const exchange = this.#exchanges.on(stream)
+          if (this.recorder) this.recorder.received(message, exchange?.number ?? this.owner.callOf?.(message), http)
+          if (this.admits(message)) this.owner.asked(message, exchange, event)
+          return
         }
       }
     } catch (error) {
@@ -680,38 +502,21 @@ export class Peer implements Receiver, ExchangePeer {
     }
   }
 
-  /** The exchange that has a stream: of the requests in an array the first that waits. */
-  #on(stream: number | undefined): Exchange | undefined {
-    const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
-    return exchange?.members?.find(({ answered }) => !answered) ?? exchange
-  }
-
   /**
    * Takes an answer on the stream of an array: to the request that it names, or to all of them if it names none and is no part of
    * an array. Returns whether it is for any.
    */
   #takeForMembers(members: readonly Exchange[], answer: Response, http: HttpHead | undefined): boolean {
     const isForAll = answer.id === undefined && !http?.array
-    const meant = members.filter((member) => !member.answered && (isForAll || answered(member, answer.id)))
+    const meant = members.filter((member) => !member.answered && (isForAll || member.hasId(answer.id)))
     if (meant.length === 0) return false
-    this.#recorder?.received(answer, meant[0]?.number, http)
+    this.recorder?.received(answer, meant[0]?.number, http)
     for (const member of meant) member.arrive({ ...answer, http })
     return true
   }
 
-  /** Notes that the client itself cancels its requests with this id. */
-  cancelledBy(id: Id, cancellation: Promise<unknown>): void {
-    for (const exchange of this.#exchanges.values()) if (exchange.wireId === id) exchange.cancellation = cancellation
-  }
-
-  /** The exchange of the client's request that this answers on another stream. */
-  #named(id: Id | undefined): Exchange | undefined {
-    for (const exchange of this.#exchanges.values()) if (answered(exchange, id)) return exchange
-    return undefined
-  }
-
   /** The exchange for an answer whose id is that of no open request. */
-  #ownerOf(message: Response, id: number | undefined, stream: number | undefined): Exchange | undefined {
+  #ownerOf(message: Response, id: number | undefined, on: Exchange | undefined): Exchange | undefined {
     if (!lacksId(message)) {
       if (id !== undefined && id <= this.#lastId) this.#withoutId.late()
       const first = this.#first(message)
@@ -719,10 +524,9 @@ export class Peer implements Receiver, ExchangePeer {
       if (first || id !== undefined || this.#withoutId.usesIds) return first
     }
     // Over HTTP, a session is refused by an error without an id on the stream of the request.
-    const on = stream === undefined ? undefined : this.#exchanges.get(stream)
     if (on) return on.members ? undefined : on
     if (this.channel.transport === 'http') return this.#first(message)
-    const owner = this.#withoutId.owner(message, this.#exchanges.values(), this.#received - 1)
+    const owner = this.#withoutId.owner(message, this.open, this.#received - 1)
     if (owner) this.#warnOfRepair('an answer without the id of its request')
     else if (this.#withoutId.isLost)
       this.#giveUp('The server answers without the ids of its requests', { protocol: true })
@@ -736,53 +540,16 @@ export class Peer implements Receiver, ExchangePeer {
   #first({ outcome: { kind } }: Response): Exchange | undefined {
     return kind === 'error' && this.#lastId === 1 ? this.#exchanges.get(1) : undefined
   }
-}
 
-/** The exchange whose request has the client's id, if this answers it: the answer comes on the stream of the request. */
-function answered(exchange: Exchange, id: Id | undefined): Exchange | undefined {
-  const { wireId } = exchange
-  if (id === undefined || wireId === undefined) return undefined
-  // Some servers answer with a number that they have rounded, or that they have made a string.
-  return id === wireId || idKey(id) === idKey(wireId) || plainNumber(id) === plainNumber(wireId) ? exchange : undefined
-}
-
-/** The number of an id, as JavaScript reads it; NaN if it has none. */
-function plainNumber(id: Id): number {
-  return id === '""' ? Number.NaN : Number(id.startsWith('"') ? id.slice(1, -1) : id)
-}
-
-/** An encoded message as text, for the inspector. */
-function textIn(message: string | Uint8Array): string {
-  return typeof message === 'string' ? message : textOfWire([message])
-}
-
-/** The origin of params, if it is known. */
-function originOf(params: Sent | Uint8Array): Payload | undefined {
-  return typeof params === 'object' && !(params instanceof Uint8Array) ? params : undefined
+  /** Notes that the client itself cancels its requests with this id. */
+  cancelledBy(id: Id, cancellation: Promise<unknown>): void {
+    for (const exchange of this.open) if (exchange.wireId === id) exchange.cancellation = cancellation
+  }
 }
 
 /** The failure of a request that had not been sent when its channel ended. */
 function notSent(end: ChannelError): ChannelError {
   return new ChannelError(end.message, { cause: end, delivered: 'no', stderr: end.allStderr })
-}
-
-/**
- * The exchange that a progress notification belongs to, by its token. For a foreign token -1, which is no exchange's
- * id.
- */
-function progressOwner(params: Params): number {
-  const token = typeof params === 'string' ? undefined : raw(params, 'progressToken')
-  return (token === undefined ? undefined : numberOf(token)) ?? -1
-}
-
-/**
- * On stdio, notifications of a subscription name the request that opened it (MCP 2026-07-28,
- * basic/patterns/subscriptions).
- */
-function listener(params: Params): number | undefined {
-  const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
-  const id = meta && raw(meta, SUBSCRIPTION_ID)
-  return id === undefined ? undefined : numberOf(id)
 }
 
 /** The `_meta` of params. */
