@@ -94,7 +94,7 @@ const WALL = [
   'middle/policy/quarantine.ts',
   'middle/policy/subscribers.ts',
   // The moment of the last failure, which the status tells.
-  'servers/era/detection.ts',
+  'servers/era/availability.ts',
   'servers/era/shared-verdicts.ts',
   'servers/legacy/parked.ts',
   'servers/legacy/retry-state.ts',

@@ -1,30 +1,23 @@
-/**
- * Detects the era of a server, once for concurrent callers, and remembers the verdict while it is valid. After a failure,
- * it waits before it contacts the server again.
- */
+/** Detects the era of a server, once for concurrent callers, and remembers the verdict while it is valid. */
 
-import { withoutCredentials } from '../../base/credentials/credentials.js'
 import { Fault, isAboutOthers, needsSignIn } from '../../base/fault/fault.js'
 import type { Json } from '../../base/rpc/splice.js'
-import { backoff } from '../../base/time/pause.js'
 import type { Observe } from '../../mcp/ports/events.js'
 import type { ServerRecorder } from '../../mcp/ports/recorder.js'
 import { type Account, type AccountsByPrincipal, LOCAL } from '../../mcp/protocol/account.js'
 import type { Sender } from '../../mcp/protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../../mcp/protocol/eras.js'
-import { adviceOn, whyInLine } from '../advice.js'
 import type { Exchange } from '../exchange.js'
-import { Contradiction, callFault, credentialOf, openingFault } from '../failure.js'
-import { Peer, type PeerLog } from '../peer.js'
+import { Contradiction, credentialOf } from '../failure.js'
+import { Peer } from '../peer.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
+import { Availability, type AvailabilityOptions } from './availability.js'
 import { type ProbeResult, probe, readAnswer } from './probe.js'
 import type { SharedVerdicts } from './shared-verdicts.js'
+import { Spare } from './spare.js'
 import type { Verdict } from './verdict.js'
 
-export interface DetectionOptions {
-  /** The server's name, for people. */
-  name: string
-  transport: Transport
+export interface DetectionOptions extends AvailabilityOptions {
   era: 'auto' | Era
   /** The era that a document claims, which spares the probe until the server contradicts; undefined if none does. */
   claimed?: (() => Era | undefined) | undefined
@@ -40,33 +33,20 @@ export interface DetectionOptions {
   shared?: SharedVerdicts | undefined
   /** The accounts that the bridge uses, if it signs in to the server. */
   accounts?: AccountsByPrincipal | undefined
-  /** Whether it is one of several addresses of the server. */
-  isOneOfSeveral?: boolean | undefined
-  log: PeerLog
   observe?: Observe | undefined
   /** Records all messages, for the inspector. */
   recorder?: ServerRecorder | undefined
 }
 
-/** A failure of a server: when, in milliseconds since 1970, and why, in one line. */
-export interface ServerFailure {
-  at: number
-  why: string
-}
-
 /** Milliseconds for which a verdict is valid. Those on programs and on modern servers do not expire. */
 const LIFETIME = { sure: 3_600_000, weak: 300_000, always: Number.POSITIVE_INFINITY }
-/** Milliseconds after a failure during which calls fail at once. They double with each further failure. */
-const BACKOFF = { http: { first: 1_000, most: 5_000 }, stdio: { first: 1_000, most: 30_000 } }
 
-export class Detection {
+export class Detection extends Availability {
   readonly #options: DetectionOptions
   #verdict: Verdict | undefined
   /** Running detections by account, so that a sign-in of one account does not delay the others. */
   readonly #detecting = new Map<Account | undefined, Promise<Verdict>>()
-  /** A channel that has been used only for the probe, so that the next session or call can use it. */
-  #spare: Peer | undefined
-  #spareTimer: NodeJS.Timeout | undefined
+  readonly #spare: Spare
   /** Channels that have not been probed. */
   readonly #unprobed = new WeakSet<Peer>()
   /** A program that has not answered the probe yet, perhaps because it is slow to start. */
@@ -75,13 +55,11 @@ export class Detection {
   #ignoresShared = false
   /** The server has contradicted the claim about its era. */
   #ignoresClaim = false
-  #failures = 0
-  #down: { until: number; fault: Fault } | undefined
-  #lastFailure: ServerFailure | undefined
-  isClosed = false
 
   constructor(options: DetectionOptions) {
+    super(options)
     this.#options = options
+    this.#spare = new Spare(options, () => this.#starting !== undefined)
   }
 
   /** The valid verdict; undefined if there is none. */
@@ -90,25 +68,9 @@ export class Detection {
     return verdict && performance.now() - verdict.since < verdict.lifetime ? verdict : undefined
   }
 
-  /** Why the server is unavailable; undefined once it has worked again. */
-  get down(): Fault | undefined {
-    return this.#down?.fault
-  }
-
-  /** The last failure of the server, also if it has worked since; undefined if there was none. */
-  get lastFailure(): ServerFailure | undefined {
-    return this.#lastFailure
-  }
-
-  /** How many failures in a row there were, and the milliseconds for which calls fail at once; undefined if they do not. */
-  get pause(): { failures: number; ms: number } | undefined {
-    const ms = (this.#down?.until ?? 0) - performance.now()
-    return ms > 0 ? { failures: this.#failures, ms } : undefined
-  }
-
   /** Whether the probe has left a usable channel. */
   get hasSpare(): boolean {
-    return this.#spare?.channel.alive === true && this.#spare.end === undefined
+    return this.#spare.isUsable
   }
 
   /** Returns the verdict; detects the era if needed. Rejects with a Fault if that fails. */
@@ -212,7 +174,7 @@ export class Detection {
     const pending = [...peer.open].filter((exchange) => !exchange.succeeded)
     // If a session has been opened meanwhile, it stays. A program may also refuse `initialize` before it answers the
     // probe.
-    if (finding === 'headers refused' || finding instanceof Fault || (pending.length === 0 && this.#spare !== peer))
+    if (finding === 'headers refused' || finding instanceof Fault || (pending.length === 0 && !this.#spare.is(peer)))
       return
     const why = `${finding.why} after it had started`
     if (finding.era === 'modern') {
@@ -226,22 +188,8 @@ export class Detection {
 
   #turnedModern(verdict: Verdict, peer: Peer, why: string): void {
     this.amend(verdict, { era: 'modern', revision: NEWEST_MODERN, why, alsoLegacy: false })
-    this.#keep(peer)
+    this.#spare.keep(peer)
     this.#report('modern', why, { revision: NEWEST_MODERN })
-  }
-
-  /** Keeps a channel for the next session or call. If none comes, the program ends like one with an idle session. */
-  #keep(peer: Peer): void {
-    this.#spare = peer
-    const { idle } = this.#options
-    if (idle === undefined) return
-    clearTimeout(this.#spareTimer)
-    this.#spareTimer = setTimeout(() => {
-      // A program that is slow to start is not idle.
-      if (this.#starting) return this.#keep(peer)
-      this.#spare = undefined
-      peer.channel.close().catch(() => {})
-    }, idle).unref()
   }
 
   /** The account of a sender. Without a sender, that of the local user. */
@@ -268,12 +216,8 @@ export class Detection {
       if (awaited.fault) throw awaited.fault
       if (this.#isModern(awaited.verdict)) throw new Contradiction('legacy', 'The server has no sessions')
     }
-    const spare = this.hasSpare && transport === this.#options.transport ? this.#spare : undefined
-    if (spare) {
-      this.#spare = undefined
-      clearTimeout(this.#spareTimer)
-      return spare
-    }
+    const spare = transport === this.#options.transport ? this.#spare.take() : undefined
+    if (spare) return spare
     const { log, recorder } = this.#options
     const peer = new Peer(await transport.open(options), log, recorder)
     this.#unprobed.add(peer)
@@ -282,55 +226,14 @@ export class Detection {
 
   /** Takes back an unused channel: keeps it as the spare, or closes it. */
   release(peer: Peer): void {
-    if (peer === this.#spare) return
-    if (!this.hasSpare && peer.channel.transport === 'stdio' && !this.isClosed) this.#keep(peer)
+    if (this.#spare.is(peer)) return
+    if (!this.hasSpare && peer.channel.transport === 'stdio' && !this.isClosed) this.#spare.keep(peer)
     else peer.channel.close().catch(() => {})
-  }
-
-  /** Throws a Fault during the backoff after a failure, so that not every call tries again. */
-  throwIfDown(): void {
-    if (this.isClosed) throw new Fault('draining', 'The bridge is shutting down')
-    if (this.#down && this.#down.until > performance.now()) throw this.#down.fault
-  }
-
-  /** Notes a failure and begins the backoff. Returns the Fault for the caller. */
-  failed(error: unknown): Fault {
-    const { transport, name } = this.#options
-    const fault = openingFault(error, name)
-    if (fault === this.#down?.fault) return fault
-    // Refused credentials and missing sign-ins concern one caller only, and an unreachable Redis no server.
-    if (fault.refused || isAboutOthers(fault)) return fault
-    const usual = backoff(this.#failures++, BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http'])
-    // Of several addresses, one that fails rests only while another one works.
-    const wait = this.#options.isOneOfSeveral ? 0 : usual
-    this.#down = { until: performance.now() + wait, fault }
-    this.#lastFailure = { at: Date.now(), why: whyInLine(fault) }
-    return fault
-  }
-
-  /** Notes that a channel has ended by itself. `served`: it has answered a request, so no backoff begins. */
-  ended(error: ChannelError, served: boolean): void {
-    const fault = callFault(error)
-    const { next } = adviceOn(fault)
-    const why = withoutCredentials(error.message)
-    const fields = { why, stderr: error.stderr.map(withoutCredentials), ...(next !== undefined && { next }) }
-    this.#options.log.warn({ event: 'server_gone', ...fields }, 'server exited or closed the connection')
-    if (served) {
-      this.markAvailable(true)
-      this.#lastFailure = { at: Date.now(), why: whyInLine(fault) }
-    } else this.failed(error)
-  }
-
-  /** Notes that the server is available. `served`: it has answered a request, so the count of failures starts again. */
-  markAvailable(served: boolean): void {
-    this.#down = undefined
-    if (served) this.#failures = 0
   }
 
   async close(hurry: boolean): Promise<void> {
     this.isClosed = true
-    clearTimeout(this.#spareTimer)
-    await this.#spare?.channel.close(hurry)
+    await this.#spare.close(hurry)
   }
 
   async #detect(sender: Sender | undefined): Promise<Verdict> {
@@ -367,7 +270,7 @@ export class Detection {
   async #settle(finding: Finding, sender: Sender | undefined, shared: SharedVerdicts | undefined): Promise<Verdict> {
     const { transport } = this.#options
     const { peer } = finding
-    if (transport.kind === 'stdio' && peer?.channel.alive && !this.isClosed && !this.hasSpare) this.#keep(peer)
+    if (transport.kind === 'stdio' && peer?.channel.alive && !this.isClosed && !this.hasSpare) this.#spare.keep(peer)
     else await peer?.channel.close()
     const verdict = judge(finding, transport)
     if (finding.era === 'legacy' && peer && finding.unanswered) this.#awaitStart(verdict, peer, finding.unanswered)
@@ -381,7 +284,7 @@ export class Detection {
   #accept(verdict: Verdict): Verdict {
     const { era, why } = verdict
     this.#verdict = verdict
-    this.markAvailable(false)
+    this.markAvailable()
     this.#options.log.debug({ event: 'era_detected', era, why }, 'protocol era detected')
     return verdict
   }

@@ -120,7 +120,7 @@ export async function openLink<S extends { readonly revision: LegacyRevision | u
     const session = await begin(peer)
     if (session.revision === undefined) return session
     detection.opened(peer)
-    if (!identity.session) detection.markAvailable(false)
+    if (!identity.session) detection.markAvailable()
     keepAlive(peer, options.ping)
     return session
   } catch (error) {

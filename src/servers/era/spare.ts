@@ -1,0 +1,56 @@
+/** The channel that has been used only for the probe: the next session or call can use it. */
+
+import type { Peer } from '../peer.js'
+
+export interface SpareOptions {
+  /** Milliseconds after which a program that was only probed ends; undefined for never. */
+  readonly idle: number | undefined
+}
+
+export class Spare {
+  readonly #options: SpareOptions
+  readonly #isStarting: () => boolean
+  #peer: Peer | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  /** `isStarting`: a program that is slow to start is not idle. */
+  constructor(options: SpareOptions, isStarting: () => boolean) {
+    this.#options = options
+    this.#isStarting = isStarting
+  }
+
+  get isUsable(): boolean {
+    return this.#peer?.channel.alive === true && this.#peer.end === undefined
+  }
+
+  is(peer: Peer): boolean {
+    return this.#peer === peer
+  }
+
+  /** Keeps a channel. If no session or call comes, the program ends like one with an idle session. */
+  keep(peer: Peer): void {
+    this.#peer = peer
+    const { idle } = this.#options
+    if (idle === undefined) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      if (this.#isStarting()) return this.keep(peer)
+      this.#peer = undefined
+      peer.channel.close().catch(() => {})
+    }, idle).unref()
+  }
+
+  /** Gives the channel away, if it is usable. */
+  take(): Peer | undefined {
+    if (!this.isUsable) return undefined
+    const peer = this.#peer
+    this.#peer = undefined
+    clearTimeout(this.#timer)
+    return peer
+  }
+
+  async close(hurry: boolean): Promise<void> {
+    clearTimeout(this.#timer)
+    await this.#peer?.channel.close(hurry)
+  }
+}
