@@ -4,26 +4,22 @@
  * has certainly not acted on goes to another one.
  */
 
-import { digest } from '../base/crypto/digest.js'
-import { Fault } from '../base/fault/fault.js'
-import { BoundedMap } from '../base/limits/bounded.js'
+import type { Fault } from '../base/fault/fault.js'
 import type { Log } from '../base/log/events.js'
-import { raw, stringUnder } from '../base/rpc/splice.js'
 import type { Signal } from '../base/time/hang-up.js'
 import { lookEvery } from '../base/time/time.js'
 import type { Gauge } from '../mcp/ports/events.js'
-import type { AskedClient, Call, Final, Handler, Notice, Sender } from '../mcp/protocol/call.js'
-import { clientName } from '../mcp/protocol/capabilities.js'
-import { LISTEN, ROOTS_CHANGED } from '../mcp/protocol/methods.js'
-import { filterIn } from '../mcp/protocol/subscriptions.js'
+import type { AskedClient, Handler, Notice, Sender } from '../mcp/protocol/call.js'
+import { ROOTS_CHANGED } from '../mcp/protocol/methods.js'
 import type { ForwardInitialize, LegacyRoute, OverHttp } from '../mcp/protocol/upstream.js'
-import { type AddressState, choose, failed, RESTS_AFTER, succeeded, tried } from './addresses.js'
-import { whyInLine } from './advice.js'
-import type { ServerFailure } from './era/detection.js'
+import { choose } from './addresses.js'
+import type { ServerFailure } from './era/availability.js'
 import type { Verdict } from './era/verdict.js'
 import { ReopeningSession } from './legacy/reopening-session.js'
 import type { ServerBounds, ServerOptions } from './options.js'
+import { keyOf, Placed } from './placed.js'
 import type { AddressHealth, Server, UpstreamServer } from './server.js'
+import { isUndone, ServerPlace } from './server-place.js'
 
 export interface AddressedOptions {
   /** The addresses now, in any form that `make` knows. Rejects if they cannot be found. */
@@ -41,69 +37,29 @@ export interface AddressedOptions {
 const LOOK_EVERY = 5_000
 /** Most addresses of a server. */
 const MAX_SERVER_ADDRESSES = 64
-/** Most calls that wait for their clients, tasks and callers of sessions whose address is remembered. */
-const MAX_PLACED = 10_000
-/** Milliseconds without calls after which a caller may get another address, as its idle session has ended. */
-const STAYS = 600_000
-
-class Place implements AddressState {
-  readonly address: string
-  readonly server: Server
-  calls = 0
-  failures = 0
-  restsUntil = 0
-  leaves = false
-  /** The last failure. */
-  why: Fault | undefined
-
-  constructor(address: string, server: Server) {
-    this.address = address
-    this.server = server
-  }
-
-  get sessions(): number {
-    return this.server.sessions
-  }
-
-  /** Why it gets nothing. */
-  get down(): Fault | undefined {
-    return this.failures < RESTS_AFTER ? this.server.down : (this.why ?? this.server.down)
-  }
-
-  get health(): AddressHealth {
-    const { down, calls, sessions, leaves } = this
-    const { verdict, everAnswered, target: address } = this.server
-    const of = { address, calls, sessions, ...(leaves && { leaves }) }
-    if (down) return { ...of, state: 'down', why: whyInLine(down) }
-    return { ...of, state: everAnswered ? 'ready' : 'unknown', era: verdict?.era, revision: verdict?.revision }
-  }
-}
 
 /** A client that is connected, at all addresses. */
 interface Connected {
   args: [principal: string, client: AskedClient | undefined, maySleep: boolean]
-  left: Map<Place, () => void>
+  left: Map<ServerPlace, () => void>
 }
 
 export class AddressedServer implements UpstreamServer {
   readonly #options: AddressedOptions
-  #places: Place[] = []
+  #places: ServerPlace[] = []
   /** Settles when the addresses have been found for the first time; undefined since then. */
   #finding: Promise<void> | undefined
   readonly #looking: NodeJS.Timeout | undefined
   /** Stands for all addresses, and is asked itself while none is known. */
-  readonly #name: Place
+  readonly #name: ServerPlace
   #bounds: ServerBounds | undefined
   readonly #connected = new Set<Connected>()
-  /** Where calls wait for their clients' answers, and where tasks are, by digests. */
-  readonly #owners = new BoundedMap<string, Place>(MAX_PLACED)
-  /** Where callers have their sessions. */
-  readonly #stays = new BoundedMap<string, { place: Place; at: number }>(MAX_PLACED)
+  readonly #placed = new Placed()
   #closed = false
 
   constructor(options: AddressedOptions) {
     this.#options = options
-    this.#name = new Place('', options.make())
+    this.#name = new ServerPlace('', () => options.make(), options.log)
     this.#finding = this.#look().finally(() => {
       this.#finding = undefined
     })
@@ -191,25 +147,24 @@ export class AddressedServer implements UpstreamServer {
   readonly handle: Handler = async (call) => {
     // A session has its own way to its address.
     if (call.link) return this.#name.server.handle(call)
-    const owner = this.#ownerOf(call)
+    const owner = this.#placed.ownerOf(call)
     const isOfTask = call.method.startsWith('tasks/')
     // A legacy server knows a task only in the session that has created it.
-    if (owner && isOfTask && owner.server.verdict?.era !== 'modern')
-      return this.#at(owner, (server) => server.handle(call))
+    if (owner && isOfTask && owner.server.verdict?.era !== 'modern') return owner.ask((server) => server.handle(call))
     const key = this.#options.staying ? keyOf(call) : undefined
-    let at: Place | undefined
+    let at: ServerPlace | undefined
     const last = await this.#anywhere(
-      owner ?? this.#placeOf(key),
+      owner ?? this.#placed.sessionOf(key),
       (server, place) => {
         at = place
-        if (key !== undefined) this.#note(key, place)
+        if (key !== undefined) this.#placed.noteSession(key, place)
         return server.handle(call)
       },
       call.signal,
     )
-    if (at) this.#remember(call, last, at)
+    if (at) this.#placed.noteOwner(call, last, at)
     // Only now its era may be known.
-    if (at && key !== undefined) this.#note(key, at)
+    if (at && key !== undefined) this.#placed.noteSession(key, at)
     return last
   }
 
@@ -223,7 +178,7 @@ export class AddressedServer implements UpstreamServer {
       for (const { server } of this.#places) server.notify(notice)?.catch(() => {})
       return undefined
     }
-    const place = this.#placeOf(keyOf(notice)) ?? this.#chosen()
+    const place = this.#placed.sessionOf(keyOf(notice)) ?? this.#chosen()
     return (place ?? this.#name).server.notify(notice)
   }
 
@@ -231,7 +186,7 @@ export class AddressedServer implements UpstreamServer {
     await this.#finding
     const known = this.#places.find((one) => one.address === address)
     if (known) return known.server.legacyRoute(sender)
-    let at: Place | undefined
+    let at: ServerPlace | undefined
     const route = await this.#anywhere(undefined, (server, place) => {
       at = place
       return server.legacyRoute(sender)
@@ -241,7 +196,7 @@ export class AddressedServer implements UpstreamServer {
   }
 
   /** Opens sessions at an address, or at another one if nothing has reached it. A client that cannot open another one keeps moving. */
-  #connectAt(first: Place | undefined): ForwardInitialize {
+  #connectAt(first: ServerPlace | undefined): ForwardInitialize {
     return (opening, from, options) => {
       let at = first
       if (!options.reopens)
@@ -274,7 +229,7 @@ export class AddressedServer implements UpstreamServer {
   async warmUp(): Promise<Verdict | undefined> {
     await this.#finding
     const staying = this.#places.filter(({ leaves }) => !leaves)
-    const found = await Promise.allSettled(staying.map((one) => this.#at(one, (server) => server.warmUp())))
+    const found = await Promise.allSettled(staying.map((one) => one.ask((server) => server.warmUp())))
     const known = found.find((one) => one.status === 'fulfilled' && one.value !== undefined)
     const [any = known] = found.filter(({ status }) => status === 'fulfilled')
     const told = known ?? any ?? found[0]
@@ -295,17 +250,17 @@ export class AddressedServer implements UpstreamServer {
 
   /** Asks an address, and others after it while it is certain that none has acted. Rejects with the last failure. */
   async #anywhere<T>(
-    first: Place | undefined,
-    ask: (server: Server, place: Place) => Promise<T>,
+    first: ServerPlace | undefined,
+    ask: (server: Server, place: ServerPlace) => Promise<T>,
     signal?: Signal,
   ): Promise<T> {
     await this.#finding
-    const before = new Set<Place>()
-    let next: Place | undefined = first ?? this.#chosen() ?? this.#name
+    const before = new Set<ServerPlace>()
+    let next: ServerPlace | undefined = first ?? this.#chosen() ?? this.#name
     for (;;) {
-      const place: Place = next
+      const place: ServerPlace = next
       try {
-        return await this.#at(place, (server) => ask(server, place))
+        return await place.ask((server) => ask(server, place))
       } catch (error) {
         before.add(place)
         next = isUndone(error) && !signal?.aborted && !this.#closed ? this.#chosen(before) : undefined
@@ -318,72 +273,9 @@ export class AddressedServer implements UpstreamServer {
     }
   }
 
-  async #at<T>(place: Place, ask: (server: Server) => Promise<T>): Promise<T> {
-    const isTrial = tried(place, performance.now())
-    place.calls++
-    try {
-      const answer = await ask(place.server)
-      this.#works(place)
-      return answer
-    } catch (error) {
-      if (isOfAddress(error)) this.#fails(place, error, isTrial)
-      else if (isTrial) this.#works(place)
-      throw error
-    } finally {
-      place.calls--
-    }
-  }
-
-  #works(place: Place): void {
-    if (place.failures >= RESTS_AFTER)
-      this.#options.log.info({ event: 'address_works', address: place.server.target }, 'address works again')
-    succeeded(place)
-  }
-
-  #fails(place: Place, fault: Fault, isTrial: boolean): void {
-    place.why = fault
-    if (!failed(place, performance.now(), isTrial) || place.failures > RESTS_AFTER) return
-    const { target: address } = place.server
-    this.#options.log.warn({ event: 'address_rests', address, why: whyInLine(fault) }, 'address fails, and rests')
-  }
-
-  #chosen(before?: ReadonlySet<Place>): Place | undefined {
+  #chosen(before?: ReadonlySet<ServerPlace>): ServerPlace | undefined {
     const left = before ? this.#places.filter((one) => !before.has(one)) : this.#places
     return choose(left, { now: performance.now() })
-  }
-
-  /** The address with the session of a caller, while it can be used. */
-  #placeOf(key: string | undefined): Place | undefined {
-    const known = key === undefined ? undefined : this.#stays.get(key)
-    if (!known) return undefined
-    const { place, at } = known
-    const now = performance.now()
-    const isUsable = place.restsUntil <= now && (!place.leaves || place.sessions > 0) && now - at < STAYS
-    return isUsable && place.server.verdict?.era !== 'modern' ? place : undefined
-  }
-
-  #note(key: string, place: Place): void {
-    if (place.server.verdict?.era === 'modern') this.#stays.delete(key)
-    else if (place !== this.#name) this.#stays.set(key, { place, at: performance.now() })
-  }
-
-  /** The address that has asked the question which a call answers, or has its task. */
-  #ownerOf(call: Call): Place | undefined {
-    const { answers, params, method } = call
-    if (answers?.state !== undefined) return this.#owners.get(nameOf(call, 'state', answers.state))
-    if (method.startsWith('tasks/')) return this.#owners.get(nameOf(call, 'task', stringUnder(params, 'taskId') ?? ''))
-    const [id] = method === LISTEN ? filterIn(params).tasks : []
-    return id === undefined ? undefined : this.#owners.get(nameOf(call, 'task', id))
-  }
-
-  #remember(call: Call, last: Final, place: Place): void {
-    if (last.kind === 'input') {
-      const state = raw(last.result, 'requestState')
-      if (state !== undefined) this.#owners.set(nameOf(call, 'state', state), place)
-    } else if (last.kind === 'result' && last.type === 'task') {
-      const id = stringUnder(last.result, 'taskId')
-      if (id !== undefined) this.#owners.set(nameOf(call, 'task', id), place)
-    }
   }
 
   /** Looks which addresses there are. Those that have left end when nothing of them is in use. */
@@ -407,25 +299,18 @@ export class AddressedServer implements UpstreamServer {
   }
 
   #add(address: string): void {
-    const reached = (fault: Fault | undefined): boolean => {
-      if (!fault) this.#works(place)
-      else if (isOfAddress(fault)) this.#fails(place, fault, false)
-      return place.failures < RESTS_AFTER
-    }
-    const place: Place = new Place(address, this.#options.make(address, reached))
+    const { make, log } = this.#options
+    const place = new ServerPlace(address, (reached) => make(address, reached), log)
     if (this.#bounds) place.server.change(this.#bounds)
     this.#places.push(place)
     for (const { args, left } of this.#connected) left.set(place, place.server.connected(...args))
   }
 
   async #endUnused(): Promise<void> {
-    const over = this.#places.filter(
-      ({ leaves, calls, sessions, server }) => leaves && calls + sessions + server.parked === 0,
-    )
+    const over = this.#places.filter(({ leaves, isUnused }) => leaves && isUnused)
     if (over.length === 0) return
     this.#places = this.#places.filter((one) => !over.includes(one))
-    for (const [key, { place }] of this.#stays) if (over.includes(place)) this.#stays.delete(key)
-    for (const [key, place] of this.#owners) if (over.includes(place)) this.#owners.delete(key)
+    this.#placed.forget(over)
     for (const place of over)
       for (const { left } of this.#connected) {
         left.get(place)?.()
@@ -445,25 +330,4 @@ export class AddressedServer implements UpstreamServer {
   #sum(of: (server: Server) => number): number {
     return this.#places.reduce((sum, { server }) => sum + of(server), 0)
   }
-}
-
-/** What callers with a session of their own have in common, as `LegacySessions` tells them apart. */
-function keyOf({ principal, caller }: Pick<Sender, 'principal' | 'caller'>): string {
-  return `${principal} ${clientName(caller.clientInfo ?? '{}')}`
-}
-
-function nameOf({ principal }: Call, what: 'state' | 'task', text: string): string {
-  return digest(JSON.stringify([principal, what, text]))
-}
-
-/** Whether a failure shows that the address has not acted, and others may. */
-function isUndone(error: unknown): boolean {
-  if (!(error instanceof Fault)) return false
-  const { fault, status } = error
-  return fault === 'upstreamUnavailable' || (fault === 'upstreamBusy' && status === 503)
-}
-
-/** Whether a failure is one of the address, and not of a call. */
-function isOfAddress(error: unknown): error is Fault {
-  return error instanceof Fault && (isUndone(error) || error.fault === 'upstreamClosed')
 }
