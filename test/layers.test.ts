@@ -48,6 +48,7 @@ const packages: Record<string, readonly string[]> = {
   undici: [
     'servers/transport/decoding',
     'servers/transport/origin',
+    'servers/transport/undici-pool',
     'servers/transport/via-proxy',
     'base/net/connect',
     'base/net/fetch',

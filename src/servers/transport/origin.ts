@@ -1,6 +1,6 @@
 /** The HTTP origin of a server: its connections, the credential of each request, and bounded reading of its answers. */
 
-import type { buildConnector, Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { needsSignIn } from '../../base/fault/fault.js'
 import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../base/limits/memory.js'
 import { Gathering } from '../../base/rpc/gathering.js'
@@ -20,32 +20,19 @@ import {
   refused,
   undecodedIn,
 } from './answers.js'
-import { whatOf } from './causes.js'
 import { ChannelError, type MessageLengths, noMemoryForAnswer } from './channel.js'
 import type { Cookies } from './cookies.js'
-import { decoding } from './decoding.js'
-import { readToTheEnd } from './paused.js'
 import { Redirects } from './redirects.js'
 import { Slices } from './slices.js'
-import { keepAlert } from './tls-alert.js'
-import { type ForwardProxy, viaProxy } from './via-proxy.js'
+import { type ConnectionOptions, openPool } from './undici-pool.js'
 
 export type OriginHeaders = Readonly<Record<string, string>>
-/** Opens a connection: a connector of undici. */
-export type Connect = buildConnector.connector
-
-export interface OriginOptions {
+export interface OriginOptions extends ConnectionOptions {
   url: URL
   /** The name of the server in messages; by default its address without the query. */
   target?: string | undefined
   /** Sent with every request, for example credentials. Names in lower case. */
   headers?: OriginHeaders
-  /** Maximum concurrent connections. Further calls wait for one. By default there is one for each call and stream. */
-  connections?: number | null
-  /** Opens the connections, and may refuse some. By default, every address is allowed. */
-  connect?: Connect | undefined
-  /** A proxy that gets the requests. By default, the server itself gets them. */
-  via?: ForwardProxy | undefined
   /** Maximum bytes of a JSON answer, and of one event. */
   bodyLimit?: number
   /** Maximum bytes of one event stream. */
@@ -89,18 +76,6 @@ export interface Reader {
   onPart?(bytes: number): void
 }
 
-const DEFAULTS = {
-  connections: null,
-  bodyLimit: 16 * 1024 * 1024,
-  streamLimit: 64 * 1024 * 1024,
-}
-/** Milliseconds for a connection, unless a connector has its own. */
-const CONNECT_TIMEOUT = 5_000
-/**
- * Milliseconds of silence on a connection before TCP keep-alive probes it, so that a stream that died without a FIN ends
- * within a minute.
- */
-const KEEP_ALIVE = 30_000
 /** For requests that nothing ends early. */
 const NEVER: Signal = new HangUp()
 
@@ -123,32 +98,18 @@ export class Origin {
   #pool: Dispatcher | undefined
 
   constructor(options: OriginOptions) {
-    const {
-      url,
-      headers = {},
-      connections,
-      connect,
-      via,
-      bodyLimit,
-      streamLimit,
-      memory = unlimited(),
-      isShared = false,
-      address,
-    } = {
-      ...DEFAULTS,
-      ...options,
-    }
+    const { url, headers, memory = unlimited(), isShared = false, address } = options
     this.url = url
     this.address = address
     this.redirects = new Redirects(url)
     this.memory = memory
     this.lanes = isShared ? new Lanes(memory) : undefined
     this.headers = { 'accept-encoding': 'identity', ...headers }
-    this.bodyLimit = bodyLimit
-    this.streamLimit = streamLimit
-    this.dispatcher = openPool(url, { connections, connect, via }).then((pool) => {
-      this.#pool = pool
-      return pool
+    this.bodyLimit = options.bodyLimit ?? 16 * 1024 * 1024
+    this.streamLimit = options.streamLimit ?? 64 * 1024 * 1024
+    this.dispatcher = openPool(url, options).then((pool) => {
+      this.#pool = pool.compose(inARow)
+      return this.#pool
     })
   }
 
@@ -221,33 +182,6 @@ export class Origin {
   async close(): Promise<void> {
     await (await this.dispatcher).destroy()
   }
-}
-
-async function openPool(
-  url: URL,
-  {
-    connections,
-    connect,
-    via,
-  }: {
-    connections: number | null
-    connect: Connect | undefined
-    via: ForwardProxy | undefined
-  },
-): Promise<Dispatcher> {
-  // In the bundle, a CommonJS package that is imported on demand has only a default export.
-  const { buildConnector, interceptors, Pool } = (await import('undici')).default
-  const pool = new Pool(via?.origin ?? url.origin, {
-    connections,
-    pipelining: 1,
-    connect: withListeners(connect ? withUndelivered(connect) : buildConnector({ timeout: CONNECT_TIMEOUT })),
-    // Calls have their own timeouts.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    maxHeaderSize: 16 * 1024,
-  })
-  const decoded = pool.compose(decoding(interceptors.decompress), inARow)
-  return via ? decoded.compose(viaProxy(url, via)) : decoded
 }
 
 /** Delays requests to the end of the turn of the event loop, so that they are sent in a row (see base/time/turn.ts). */
@@ -404,27 +338,4 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#reservation ??= this.#origin.memory.reserve(this.#request.principal ?? NOBODY, SMALL)
     return this.#reservation.resize(bytes) === undefined
   }
-}
-
-/** Wraps a connector: adds to each connection what has to listen before undici does. */
-function withListeners(connect: Connect): Connect {
-  return (target, done) =>
-    connect(target, (...result) => {
-      const [, socket] = result
-      if (socket) {
-        keepAlert(socket)
-        readToTheEnd(socket)
-        socket.setKeepAlive(true, KEEP_ALIVE)
-      }
-      done(...result)
-    })
-}
-
-/** Wraps a connector: its failures become ChannelErrors of requests that were not delivered. */
-function withUndelivered(connect: Connect): Connect {
-  return (target, done) =>
-    connect(target, (...[error, socket]) => {
-      if (error) done(new ChannelError(whatOf(error), { cause: error, delivered: 'no' }), null)
-      else done(null, socket as NonNullable<typeof socket>)
-    })
 }

@@ -7,7 +7,7 @@ import type { ServerSettings, Settings } from '../../config/settings.js'
 import type { Observe } from '../../mcp/ports/events.js'
 import type { Era } from '../../mcp/protocol/eras.js'
 import type { Server } from '../../servers/server.js'
-import type { Connect } from '../../servers/transport/origin.js'
+import type { Connect } from '../../servers/transport/undici-pool.js'
 import type { Accounts, AccountsOptions } from '../oauth/client/accounts.js'
 import type { SignInParts } from '../oauth/parts.js'
 

@@ -4,7 +4,7 @@ import type { Json } from '../../../base/rpc/splice.js'
 import type { ToolList, TrustStatus } from '../../../mcp/ports/trust-status.js'
 import type { Era } from '../../../mcp/protocol/eras.js'
 import type { UnavailableOptions } from '../../../middle/policy/unavailable.js'
-import type { Connect } from '../../../servers/transport/origin.js'
+import type { Connect } from '../../../servers/transport/undici-pool.js'
 
 /** The trust in a discovered server, and how its mount reaches it and reports on it. */
 export interface MountTrust {
