@@ -2,10 +2,11 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import process, { execPath } from 'node:process'
+import process, { execPath, platform } from 'node:process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import t from 'tap'
 import { temporaryFolder } from './support/folder.js'
+import { freePort } from './support/free-port.js'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const runner = join(root, '.ci/tests.mjs')
@@ -112,5 +113,20 @@ t.test(
     t.match(stdout, 'unsteady: runner/unsteady.twice failed once, and passed alone')
     t.match(stdout, /^1 files passed, 1 failed/m)
     t.match(stdout, /^ {2}npm run test:only -- runner\/always\.twice\.ts$/m)
+  },
+)
+
+t.test(
+  'a free port is not one that the system gives to who asks for any',
+  { skip: platform !== 'linux' },
+  async (t) => {
+    const range = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'latin1').trim().split(/\s+/).map(Number)
+    const [first = 0, last = 0] = range
+    const ports = await Promise.all(Array.from({ length: 20 }, freePort))
+    t.same(
+      ports.filter((port) => port >= first && port <= last),
+      [],
+    )
+    t.equal(new Set(ports).size, ports.length, 'nor one that has been given before')
   },
 )

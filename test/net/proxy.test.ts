@@ -1,9 +1,9 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import t from 'tap'
 import { checkDestination, type FetchOptions, guardedFetch } from '../../src/base/net/fetch.js'
 import { openTunnel, ProxyFailure, proxiesOf } from '../../src/base/net/proxy.js'
+import { freePort } from '../support/free-port.js'
 import { ForwardProxy } from '../support/proxy.js'
 import { makeCa, serveTls } from '../support/tls.js'
 
@@ -82,17 +82,13 @@ t.test('a failed tunnel names the cause, without the password', async (t) => {
     t.teardown(() => server.close())
   }
   const portOf = (server: typeof silent) => (server.address() as AddressInfo).port
-  const closed = createServer().listen(0, '127.0.0.1')
-  await once(closed, 'listening')
-  const { port: free } = closed.address() as AddressInfo
-  await new Promise((resolve) => closed.close(resolve))
   const cases: [address: string, reason: string, transient: boolean, message: RegExp][] = [
     [`127.0.0.1:${refusing.port}`, 'refused', false, /answered CONNECT mcp\.example:443 with HTTP 403/],
     [`127.0.0.1:${failing.port}`, 'unavailable', true, /with HTTP 503/],
     [`127.0.0.1:${locked.port}`, 'credentials', false, /with HTTP 407/],
     [`127.0.0.1:${portOf(silent)}`, 'timeout', true, /did not answer CONNECT/],
     [`127.0.0.1:${portOf(closing)}`, 'unavailable', true, /closed the connection/],
-    [`127.0.0.1:${free}`, 'unreachable', true, /cannot be reached \(ECONNREFUSED\)/],
+    [`127.0.0.1:${await freePort()}`, 'unreachable', true, /cannot be reached \(ECONNREFUSED\)/],
     ['proxy.invalid:1', 'unreachable', true, /cannot be reached \(E/],
   ]
   for (const [address, reason, transient, message] of cases) {

@@ -2,9 +2,10 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { listenAtOwnPort } from './free-port.js'
 
 export async function listenUntilEnd(t: Pick<Test, 'teardown'>, server: Server): Promise<void> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await listenAtOwnPort(server, '127.0.0.1')
   t.teardown(() => {
     server.closeAllConnections()
     server.close()

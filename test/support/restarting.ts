@@ -1,13 +1,13 @@
 /** A server of the first SDK over Streamable HTTP that can be restarted at the same port, and what it has been sent. */
 import { randomUUID } from 'node:crypto'
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { SubscribeRequestSchema, UnsubscribeRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import type { Test } from 'tap'
+import { listenAtOwnPort } from './free-port.js'
 
 type Json = Record<string, unknown>
 
@@ -58,8 +58,8 @@ export class RestartingServer {
     this.#http = createServer((request, response) => {
       this.#handle(request, response, boot).catch(() => response.destroy())
     })
-    await new Promise<void>((resolve) => this.#http?.listen(this.#port, '127.0.0.1', resolve))
-    this.#port = (this.#http.address() as AddressInfo).port
+    if (this.#port === 0) this.#port = await listenAtOwnPort(this.#http, '127.0.0.1')
+    else await new Promise<void>((resolve) => this.#http?.listen(this.#port, '127.0.0.1', resolve))
   }
 
   /** Forgets all sessions and breaks all connections, as a server that is killed. */

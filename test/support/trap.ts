@@ -1,8 +1,7 @@
 /** A server that nobody is to reach. */
-import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
 import { connect, createServer, type Server } from 'node:net'
 import type { Test } from 'tap'
+import { listenAtOwnPort } from './free-port.js'
 
 export interface Trap {
   readonly port: number
@@ -12,12 +11,6 @@ export interface Trap {
    */
   caught(): Promise<string[]>
 }
-
-/**
- * The ports to choose from, first and after the last. No system gives them to who asks for any port: such a port may
- * be one that somebody else has left, whose clients still come.
- */
-const PORTS = [20_000, 32_000] as const
 
 /** Listens at every address that this machine has, until the test ends. */
 export async function setTrap(t: Test): Promise<Trap> {
@@ -46,17 +39,12 @@ export async function setTrap(t: Test): Promise<Trap> {
 }
 
 async function listen(server: Server): Promise<number> {
-  let host = '::'
-  for (;;) {
-    const port = randomInt(...PORTS)
-    try {
-      await once(server.listen(port, host), 'listening')
-      return port
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException
-      // A machine without IPv6 has fewer addresses to be reached at.
-      if (code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL') host = '0.0.0.0'
-      else if (code !== 'EADDRINUSE') throw error
-    }
+  try {
+    return await listenAtOwnPort(server, '::')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'EAFNOSUPPORT' && code !== 'EADDRNOTAVAIL') throw error
+    // A machine without IPv6 has fewer addresses to be reached at.
+    return listenAtOwnPort(server, '0.0.0.0')
   }
 }

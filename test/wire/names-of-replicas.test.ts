@@ -1,9 +1,11 @@
 /** A name that leads to several IP addresses of a server: those that come, and those that leave. */
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import t from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { listenAtOwnPort } from '../support/free-port.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { call } from '../support/modern.js'
@@ -28,8 +30,8 @@ async function atOnePort(t: Test, servers: readonly { url: string }[]): Promise<
       socket.on('close', () => onward.destroy())
       onward.on('close', () => socket.destroy())
     })
-    await new Promise<void>((resolve) => gate.listen(port, ip, resolve))
-    port = (gate.address() as AddressInfo).port
+    if (at === 0) port = await listenAtOwnPort(gate, ip)
+    else await once(gate.listen(port, ip), 'listening')
     t.teardown(() => {
       for (const socket of open) socket.destroy()
       gate.close()
