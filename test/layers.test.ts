@@ -117,7 +117,7 @@ const packages: Record<string, readonly string[]> = {
   'cross-spawn': ['servers/transport/stdio'],
   'string-argv': ['config', 'services/discovery/sources/address'],
   'fastest-levenshtein': ['base/texts/nearest'],
-  stemmer: ['middle/group/words'],
+  stemmer: ['middle/group/search-words'],
   'lru-cache': ['middle/policy/counted-cache', 'services/replicas/memory'],
   '@redis/client': [
     'services/replicas/client',

@@ -2,7 +2,7 @@
 import type { Memory, Reservation } from '../base/limits/memory.js'
 import { lookEvery } from '../base/time/time.js'
 import type { SharedStore } from '../mcp/ports/replicas.js'
-import type { PartStore } from '../middle/policy/cut/kept.js'
+import type { PartStore } from '../middle/policy/cut/kept-results.js'
 import { type KeptEntry, withRoomFor } from '../middle/policy/cut/room.js'
 
 const KIND = 'result'

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { homeFolder } from '../base/net/home-folder.js'
 import { amongNames } from '../base/texts/nearest.js'
-import { type ConfigFile, FormatError, readConfigFile } from '../config/formats/read.js'
+import { type ConfigFile, FormatError, readConfigFile } from '../config/formats/config-file.js'
 import { ALL, ConfigError, type ConfigSources, meantBy, OPTIONS, withoutServers } from '../config/settings.js'
 import { isObject } from '../config/value.js'
 import type { Flags } from './flags.js'

@@ -1,8 +1,8 @@
 /** Reads the settings from flags and the configuration file, with the warnings about them. */
 import { filesAt, pemOfServer } from '../app/certificates.js'
 import { escaped } from '../config/expand.js'
-import { pathName } from '../config/formats/names.js'
-import type { ConfigFile } from '../config/formats/read.js'
+import type { ConfigFile } from '../config/formats/config-file.js'
+import { pathName } from '../config/formats/served-names.js'
 import { addressName, programName } from '../config/server-names.js'
 import {
   ConfigError,

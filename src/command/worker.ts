@@ -6,8 +6,8 @@ import type { Log } from '../base/log/events.js'
 import type { Settings } from '../config/settings.js'
 import { type ProcessChannel, ProcessLink } from '../services/replicas/link.js'
 import { CommonOfPrimary } from '../services/replicas/of-primary.js'
-import { partOf } from './parts.js'
 import type { EndSignal } from './program.js'
+import { partOf } from './worker-bounds.js'
 import type { Begin, Door, DoorOpening } from './worker-messages.js'
 
 /** Who takes the connections at each address. */

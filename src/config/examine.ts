@@ -5,10 +5,10 @@ import { ConfigError, type Issue } from './error.js'
 import { type ConfigSources, expand, isExpanded, referenceIn } from './expand.js'
 import { withoutServers } from './groups.js'
 import { SERVER_KEYS } from './kinds.js'
+import { meantBy } from './option-synonyms.js'
 import { fileSchema, type Settings } from './schema/schema.js'
 import { usualSettings } from './usual.js'
 import { isObject, valueUnder } from './value.js'
-import { meantBy } from './words.js'
 import { flatten } from './zod-issues.js'
 
 /** The result of examining a configuration. */

@@ -2,9 +2,9 @@
 import type * as z from 'zod'
 import type { Issue } from './error.js'
 import { example, unitOf } from './hints.js'
+import { didYouMean, meantBy } from './option-synonyms.js'
 import { keysAt, typeAt } from './reference.js'
 import { isObject, valueUnder } from './value.js'
-import { didYouMean, meantBy } from './words.js'
 
 type ZodIssue = z.core.$ZodIssue
 

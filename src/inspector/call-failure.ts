@@ -1,8 +1,8 @@
 /** Details of a failed call: the text of its error, and the lines of its server on stderr. */
 import type { CallView } from './call-views.js'
+import { textAt } from './changed-values.js'
 import { isMessage } from './recorder/events.js'
 import type { ServerView } from './server-views.js'
-import { textAt } from './values.js'
 
 /** Path of the message in the answer, by the outcome of the call. */
 const PLACES: Readonly<Partial<Record<CallView['status'], string>>> = {

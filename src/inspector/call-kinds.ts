@@ -3,10 +3,10 @@
  * their ids and times.
  */
 
-import type { StoredCopies } from './kept.js'
 import type { CallBody, CallTrace, Side } from './recorder/events.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
 import { slotHash } from './slot-hash.js'
+import type { StoredCopies } from './stored-copies.js'
 
 /** Parts that many calls share, copied out of the received data. */
 export interface CallKind extends Omit<CallBody, 'kind' | 'why' | 'ms' | 'upstreamMs' | 'trace'> {

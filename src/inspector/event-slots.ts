@@ -5,11 +5,11 @@
 import { withoutCredentials } from '../base/credentials/credentials.js'
 import type { CallKind } from './call-kinds.js'
 import { callKindJson, durationJson, membersJson, messageKindJson, timeJson } from './json.js'
-import type { Other } from './kept.js'
 import type { MessageKind } from './message-kinds.js'
 import { type CallBody, type CallTrace, callId, type RecordedEvent } from './recorder/events.js'
 import type { MessageTrace } from './recorder/message.js'
 import { short } from './short.js'
+import type { Other } from './stored-copies.js'
 
 /** Members that few events have. */
 type Rare = Pick<RecordedEvent, 'continues'> & Pick<CallBody, 'why' | 'trace'>

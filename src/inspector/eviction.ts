@@ -1,10 +1,10 @@
 /** Chooses the retention class of an event that is evicted from the ring. */
 import type { CallRetention } from './call-retention.js'
 import { type EventSlots, MESSAGE, OTHER } from './event-slots.js'
-import type { Other } from './kept.js'
 import { isAnswer } from './recorder/events.js'
 import type { RetentionClass } from './retained-events.js'
 import { OPENING } from './server-views.js'
+import type { Other } from './stored-copies.js'
 
 /** The classes of events that are neither messages nor the start or end of a call. */
 const CLASSES: Readonly<Record<Other['kind'], RetentionClass>> = {

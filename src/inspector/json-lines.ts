@@ -1,7 +1,7 @@
 /** JSON as lines for people: short values stay on one line, and lines know which of the given values they belong to. */
 
+import { tokensOf } from './changed-values.js'
 import { endOfString } from './strings.js'
-import { tokensOf } from './values.js'
 
 /** One line of JSON. */
 export interface JsonLine {

@@ -4,10 +4,10 @@
  */
 
 import { Heads, isHeadOf, type KeptHead } from './heads.js'
-import type { StoredCopies } from './kept.js'
 import type { Changes, MessageBody } from './recorder/events.js'
 import type { MessageTrace } from './recorder/message.js'
 import { slotHash } from './slot-hash.js'
+import type { StoredCopies } from './stored-copies.js'
 
 /** Parts that many messages share, copied out of the received data. */
 export interface MessageKind extends Pick<MessageBody, 'hop' | 'dir' | 'form' | 'method'> {

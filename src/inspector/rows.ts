@@ -1,8 +1,8 @@
 /** Aligns the two sides of a call: each message with the one it causes on the other wire. */
 
 import type { CallView } from './call-views.js'
+import { textAt } from './changed-values.js'
 import { isAnswer, isMessage, type RecordedOf, type Side } from './recorder/events.js'
-import { textAt } from './values.js'
 
 /** A message of a call. */
 export type MessageRow = RecordedOf<'message'>

@@ -2,10 +2,10 @@
 
 import { printable } from '../base/texts/printable.js'
 import type { Cancelled } from '../mcp/ports/outcome.js'
+import { tokensOf } from './changed-values.js'
 import { addressIn } from './markdown.js'
 import type { Change, Side } from './recorder/events.js'
 import { RULE_SENTENCES } from './rule-sentences.js'
-import { tokensOf } from './values.js'
 import type { CallView } from './views.js'
 
 const NAMES = 120

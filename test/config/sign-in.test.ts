@@ -1,6 +1,6 @@
 /** What a configuration says of signing in to servers: what is taken, and what cannot be meant. */
 import t from 'tap'
-import { readConfigFile } from '../../src/config/formats/read.js'
+import { readConfigFile } from '../../src/config/formats/config-file.js'
 import { ConfigError, OPTIONS, parseSettings, type ServerSettings, signInOf } from '../../src/config/settings.js'
 
 const elsewhere = { env: { SECRET: 'hush' }, read: String }

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { httpEndpoint, stdioEndpoint } from '../../src/config/endpoint.js'
-import { pathName } from '../../src/config/formats/names.js'
+import { pathName } from '../../src/config/formats/served-names.js'
 import {
   CANDIDATES,
   type Finding,

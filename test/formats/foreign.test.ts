@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { readConfigFile } from '../../src/config/formats/read.js'
+import { readConfigFile } from '../../src/config/formats/config-file.js'
 import { OPTIONS } from '../../src/config/settings.js'
 import { check } from '../support/check.js'
 import { temporaryFolder } from '../support/folder.js'

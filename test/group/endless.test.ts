@@ -5,7 +5,7 @@ import { Memory } from '../../src/base/limits/memory.js'
 import { MAX_SCANNED } from '../../src/base/rpc/scan.js'
 import { parseObject, value } from '../../src/base/rpc/splice.js'
 import type { Call } from '../../src/mcp/protocol/call.js'
-import type { Parts } from '../../src/middle/group/parts.js'
+import type { Parts } from '../../src/middle/group/member-lists.js'
 import { WholeLists } from '../../src/middle/group/whole-lists.js'
 import { ask, callOf, FakeServer, faultOf, groupOf, named, resultOf } from './fakes.js'
 

@@ -7,10 +7,10 @@
 import { scanAt } from '../../src/base/rpc/scan.js'
 import { sourceOf } from '../../src/base/rpc/source.js'
 import { elementsAt, membersAt } from '../../src/base/rpc/table.js'
+import { movedTo, valueAt } from '../../src/inspector/changed-values.js'
 import type { Change, RecordedEvent } from '../../src/inspector/recorder/events.js'
 import { RULES } from '../../src/inspector/recorder/rules.js'
 import { rowsOf } from '../../src/inspector/rows.js'
-import { movedTo, valueAt } from '../../src/inspector/values.js'
 import type { Views } from '../../src/inspector/views.js'
 
 interface Watched {

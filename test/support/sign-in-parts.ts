@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { stderr } from 'node:process'
 import type { Test } from 'tap'
-import { SIGN_IN_CODE, type SignInParts } from '../../src/services/oauth/parts.js'
+import { SIGN_IN_CODE, type SignInParts } from '../../src/services/oauth/sign-in-parts.js'
 import { FileStore } from '../../src/services/oauth/store/files.js'
 import { temporaryFolder } from './folder.js'
 import { type Visit, visit } from './person.js'

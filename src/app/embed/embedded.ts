@@ -4,7 +4,7 @@ import type { Log } from '../../base/log/events.js'
 import { versionOfBridge } from '../../base/version.js'
 import { browserOf, ConfigError, type Settings, signsIn } from '../../config/settings.js'
 import type { SdkTransport } from '../../mcp/ports/transport.js'
-import type { SignInParts } from '../../services/oauth/parts.js'
+import type { SignInParts } from '../../services/oauth/sign-in-parts.js'
 import { Bridge } from '../bridge.js'
 import type { Front } from '../listener.js'
 import type { Served } from '../served.js'
@@ -117,7 +117,7 @@ export class EmbeddedBridge {
 
 /** Signs in to servers with what is stored or configured. An application has nobody who could be asked. */
 async function signInFor(settings: Settings, env: CommonOptions['env'] & object, log: Log) {
-  const { signInParts } = await import('../../services/oauth/parts.js')
+  const { signInParts } = await import('../../services/oauth/sign-in-parts.js')
   return signInParts({
     folder: settings.oauth.store,
     browser: browserOf(settings) ?? 'none',

@@ -1,6 +1,7 @@
 /** Settings from the options that a program gives. */
 import process from 'node:process'
 import { readNamed } from '../../base/net/readable.js'
+import { didYouMean } from '../../config/option-synonyms.js'
 import {
   ConfigError,
   OPTIONS,
@@ -10,7 +11,6 @@ import {
   type Settings,
 } from '../../config/settings.js'
 import { isObject } from '../../config/value.js'
-import { didYouMean } from '../../config/words.js'
 import type { Serve } from '../../mcp/ports/transport.js'
 import type { CommonOptions, InProcessEntry, ServerEntry } from './options.js'
 

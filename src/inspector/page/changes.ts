@@ -1,9 +1,9 @@
 /** The bridge's changes: removed values are shown at the incoming message, added ones at the outgoing one. */
 import { html } from 'htm/preact'
 import type { CallView } from '../call-views.js'
+import { movedTo, valueAt } from '../changed-values.js'
 import type { Change } from '../recorder/events.js'
 import type { MessageRow } from '../rows.js'
-import { movedTo, valueAt } from '../values.js'
 import { pathOf, ruleWords, shown } from '../words.js'
 import { Rule, RuleRow } from './documented.js'
 import { line } from './raw.js'

@@ -6,7 +6,7 @@ import { EVENT_LIST } from '../../mcp/protocol/methods.js'
 import type { Inside } from './inside.js'
 import { type ListedItem, UNIQUE } from './list-page.js'
 import { activeIn, type GroupPlan, type Member } from './member.js'
-import type { Part } from './parts.js'
+import type { Part } from './member-lists.js'
 
 /** Lists in which the names or the URIs of two servers may collide. */
 const NAMED: ReadonlySet<string> = new Set(['tools/list', 'prompts/list', EVENT_LIST])

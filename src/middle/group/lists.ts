@@ -12,9 +12,9 @@ import { LeftOut, mayCollide } from './left-out.js'
 import { groupList, type ListedItem } from './list-page.js'
 import type { ReadPage } from './listings.js'
 import { activeIn, type Member } from './member.js'
+import { type Part, Parts } from './member-lists.js'
 import { joinedLists, joinedMeta, leastHint } from './merge.js'
 import { checkRequired, type Missing, noteMissing, unavailable } from './missing.js'
-import { type Part, Parts } from './parts.js'
 import { type ReadList, WholeLists } from './whole-lists.js'
 
 /** A server whose list a caller did not get. */

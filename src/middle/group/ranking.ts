@@ -1,8 +1,8 @@
 /** Ranks tools for a question (BM25): those that have more of its words, and rarer ones. */
 import { isOneSlipApart } from '../../base/texts/typo.js'
 import { inTurns } from '../../base/time/in-turns.js'
+import { type AskedWord, askedIn, isTableWord, othersFor, stemOf, tableWords } from './search-words.js'
 import type { ToolIndex } from './tool-index.js'
-import { type AskedWord, askedIn, isTableWord, othersFor, stemOf, tableWords } from './words.js'
 
 /** A tool: the number of its index, and its position there. */
 export interface Hit {

@@ -5,7 +5,7 @@
 import { detach } from '../../base/rpc/source.js'
 import { type Json, keys, objectIn, type Payload, parseObject, value } from '../../base/rpc/splice.js'
 import { inTurns } from '../../base/time/in-turns.js'
-import { stemOf, wordsIn } from './words.js'
+import { stemOf, wordsIn } from './search-words.js'
 
 /** Longest texts that are indexed, in characters, and most arguments. */
 const MAX_INDEXED_TEXT = 2_000

@@ -12,7 +12,7 @@ import type { ListStart } from './asking.js'
 import { someAtOnce } from './at-once.js'
 import type { ListLog } from './list-log.js'
 import type { Member } from './member.js'
-import type { Part, Parts } from './parts.js'
+import type { Part, Parts } from './member-lists.js'
 import { tellWaiting } from './waiting.js'
 
 /** The list of one server, as far as it was read. */

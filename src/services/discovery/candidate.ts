@@ -6,7 +6,7 @@
 import { Failure } from '../../base/net/failure.js'
 import { DECEPTIVE } from '../../base/texts/printable.js'
 import { canonical, type Endpoint } from '../../config/endpoint.js'
-import { freeName } from '../../config/formats/names.js'
+import { freeName } from '../../config/formats/served-names.js'
 
 /** The kinds of sources, by priority: the first one that names a server describes it. */
 const SOURCES = ['config', 'registry', 'well-known', 'address'] as const

@@ -21,7 +21,7 @@ import {
 } from '../../config/settings.js'
 import type { Server } from '../../servers/server.js'
 import type { Accounts } from '../oauth/client/accounts.js'
-import type { SignInParts } from '../oauth/parts.js'
+import type { SignInParts } from '../oauth/sign-in-parts.js'
 import { type Attestation, forgetManifest } from './attestation.js'
 import { type Candidate, Findings } from './candidate.js'
 import { Cycles, type CyclesOptions, type FailedCycle } from './cycle.js'

@@ -9,7 +9,7 @@ import type { Era } from '../../mcp/protocol/eras.js'
 import type { Server } from '../../servers/server.js'
 import type { Connect } from '../../servers/transport/undici-pool.js'
 import type { Accounts, AccountsOptions } from '../oauth/client/accounts.js'
-import type { SignInParts } from '../oauth/parts.js'
+import type { SignInParts } from '../oauth/sign-in-parts.js'
 
 /** How a server is reached that discovery meets. */
 interface MeetingReach {

@@ -6,7 +6,7 @@ import { write } from '../../../src/base/rpc/splice.js'
 import type { BridgeEvent } from '../../../src/mcp/ports/events.js'
 import type { Call, Final, ServerNotification } from '../../../src/mcp/protocol/call.js'
 import { cutting } from '../../../src/middle/policy/cut/cutting.js'
-import { KeptResults, type PartStore } from '../../../src/middle/policy/cut/kept.js'
+import { KeptResults, type PartStore } from '../../../src/middle/policy/cut/kept-results.js'
 import { callOf, payload, result, toolCall } from '../../support/calls.js'
 
 type Block = Record<string, unknown>

@@ -10,7 +10,7 @@ import { CALL_TOOL, LISTEN } from '../../../mcp/protocol/methods.js'
 import { ChosenList } from '../choice/listed.js'
 import { toolsIn } from '../choice/seen.js'
 import { toolOf } from '../refusal.js'
-import type { KeptResults } from './kept.js'
+import type { KeptResults } from './kept-results.js'
 import { hasLongStructure, longIn } from './long.js'
 import { hasLinks, pointersTo } from './pointers.js'
 

@@ -4,7 +4,7 @@ import type { Json } from '../../../base/rpc/splice.js'
 import { ECHOED, printable } from '../../../base/texts/printable.js'
 import type { Call } from '../../../mcp/protocol/call.js'
 import { traits } from '../../../mcp/protocol/eras.js'
-import { KEPT_MINUTES } from './kept.js'
+import { KEPT_MINUTES } from './kept-results.js'
 import type { Long } from './long.js'
 
 /** The tool that reads the parts of a result. */

@@ -22,7 +22,7 @@ import { ChosenList } from '../choice/listed.js'
 import { toolsIn } from '../choice/seen.js'
 import { refuse } from '../refusal.js'
 import { stringIn } from '../unambiguous.js'
-import { KEPT_MINUTES, type KeptPart, type KeptResults, type NamedPart } from './kept.js'
+import { KEPT_MINUTES, type KeptPart, type KeptResults, type NamedPart } from './kept-results.js'
 import { hasLinks, howToRead, pointersAfter, READ_MORE } from './pointers.js'
 
 export interface ReadingOptions {

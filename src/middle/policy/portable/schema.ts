@@ -4,6 +4,7 @@
  * `original` has mapped it back.
  */
 import { canonical } from '../../../base/rpc/canonical.js'
+import { isUniform, sayings } from './described-keywords.js'
 import {
   formsOf,
   isEqual,
@@ -15,7 +16,6 @@ import {
   type Trail,
   type Work,
 } from './forms.js'
-import { isUniform, sayings } from './words.js'
 
 /** How arguments that fit the portable schema become those of the original. */
 export interface Mapping {

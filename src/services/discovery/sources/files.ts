@@ -4,7 +4,7 @@ import { constants, open } from 'node:fs/promises'
 import { Failure } from '../../../base/net/failure.js'
 import { printable } from '../../../base/texts/printable.js'
 import { type Endpoint, httpEndpoint, stdioEndpoint } from '../../../config/endpoint.js'
-import { FormatError, readConfigFile } from '../../../config/formats/read.js'
+import { FormatError, readConfigFile } from '../../../config/formats/config-file.js'
 import { type CandidateTransport, type Finding, Findings, transportNamed } from '../candidate.js'
 import { failure } from '../failure.js'
 

@@ -5,8 +5,8 @@
 import { nearest } from '../../base/texts/nearest.js'
 import { isObject, valueAt } from '../value.js'
 import { type Document, type Position, readJson, readToml } from './document.js'
-import { servedNames } from './names.js'
 import { deep, type Entry, originalKey, type ProgramFormat, programOf, translated, withoutEmpty } from './programs.js'
+import { servedNames } from './served-names.js'
 
 export { FormatError } from './document.js'
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import t from 'tap'
-import { readConfigFile } from '../../src/config/formats/read.js'
+import { readConfigFile } from '../../src/config/formats/config-file.js'
 import { OPTIONS } from '../../src/config/settings.js'
 
 const folder = fileURLToPath(new URL('../fixtures/configs/', import.meta.url))

@@ -1,6 +1,6 @@
 /** Names of servers that can be part of a path. */
 import t from 'tap'
-import { servedNames } from '../../src/config/formats/names.js'
+import { servedNames } from '../../src/config/formats/served-names.js'
 
 const named = (...given: string[]) => [...servedNames(given).values()]
 

@@ -1,6 +1,6 @@
 /** The values of changes: found in the texts of both messages, as written. */
 import t from 'tap'
-import { movedTo, valueAt } from '../../src/inspector/values.js'
+import { movedTo, valueAt } from '../../src/inspector/changed-values.js'
 import { pathOf } from '../../src/inspector/words.js'
 
 t.test('finds a value by its JSON Pointer, with its exact bytes', async (t) => {
