@@ -27,16 +27,18 @@ async function opened(kind: ClientKind, bridge: Reachable): Promise<Client> {
 const blocksOf = ({ result }: Message) => (result?.['content'] ?? []) as Block[]
 const callTool = async (client: Client, name: string, args: Json = {}) =>
   (await client.call('tools/call', { name, arguments: args })).message
-const toolNames = async (client: Client) => {
-  const names: string[] = []
+/** The tools on each page of the list. */
+const toolPages = async (client: Client) => {
+  const pages: string[][] = []
   let cursor: unknown
   do {
     const { result = {} } = (await client.call('tools/list', cursor === undefined ? {} : { cursor })).message
-    names.push(...(result['tools'] as { name: string }[]).map(({ name }) => name))
+    pages.push((result['tools'] as { name: string }[]).map(({ name }) => name))
     cursor = result['nextCursor']
   } while (cursor !== undefined)
-  return names
+  return pages
 }
+const toolNames = async (client: Client) => (await toolPages(client)).flat()
 
 /** The URI that a text of the bridge names. */
 function uriIn(blocks: readonly Block[]): string | undefined {
@@ -157,15 +159,53 @@ for (const kind of CLIENTS)
     })
   }
 
+/** What the bridge itself adds to lists. */
+const OWN = ['read_more', 'mcp_bridge_read_more', 'search_tools', 'call_tool']
+
+for (const kind of CLIENTS)
+  for (const modern of [true, false])
+    t.test(
+      `${nameOf(kind)} client, ${modern ? 'modern' : 'legacy'} server: the tools of the bridge are on the first page`,
+      async (t) => {
+        const paged = { ...lengthy({ modern, pages: 'first' }), ...CUT }
+        const taken = { ...lengthy({ modern, pages: 'last', readMore: true }), ...CUT }
+        const own = { ...lengthy({ modern }), ...CUT }
+        const groups = (group: Json) => ({ mcpServers: { paged, taken, own }, groups: { all: group } })
+        const cases: [server: Json, settings: Json, pages: number, names: string[]][] = [
+          [own, {}, 1, ['read_more']],
+          [paged, {}, 2, ['read_more']],
+          [taken, {}, 2, ['mcp_bridge_read_more']],
+          [{}, groups({}), 2, ['read_more']],
+          [{}, groups({ prefix: 'never' }), 2, ['mcp_bridge_read_more']],
+          [{}, groups({ search: true }), 1, ['search_tools', 'call_tool', 'read_more']],
+        ]
+        for (const [server, settings, count, names] of cases) {
+          const bridge = await startBridge(t, server, settings)
+          const url = 'groups' in settings ? new URL('/all/mcp', bridge.url).href : bridge.url
+          const client = await opened(kind, { ...bridge, url })
+          const pages = await toolPages(client)
+          const listed = JSON.stringify([settings, pages])
+          t.equal(pages.length, count, listed)
+          t.same(
+            pages[0]?.filter((name) => OWN.includes(name)),
+            names,
+            listed,
+          )
+          t.equal(new Set(pages.flat()).size, pages.flat().length, 'no name is there twice')
+          await client.close()
+        }
+      },
+    )
+
 for (const kind of CLIENTS) {
   const who = `${nameOf(kind)} client`
 
   t.test(`${who}: a tool read_more of the server stays its own`, async (t) => {
-    for (const pages of [0, 2]) {
+    for (const pages of ['', 'first', 'last']) {
       const client = await opened(kind, await startBridge(t, { ...lengthy({ readMore: true, pages }), ...CUT }))
       t.match(blocksOf(await callTool(client, 'read_more', { page: 2 }))[0]?.text, /^own \{"page":2\}$/)
-      const names = (await toolNames(client)).filter((name) => name.endsWith('read_more'))
-      t.same(names, ['read_more', 'mcp_bridge_read_more'])
+      const names = (await toolNames(client)).filter((name) => name.endsWith('read_more')).sort()
+      t.same(names, ['mcp_bridge_read_more', 'read_more'])
       const blocks = blocksOf(await callTool(client, 'long'))
       for (const tool of names) t.match((await readByTool(client, uriIn(blocks) as string, tool)).join(''), /^é+$/)
       t.match(blocksOf(await callTool(client, 'read_more', { uri: 'elsewhere://x' }))[0]?.text, /^own/)

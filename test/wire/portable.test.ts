@@ -1,6 +1,7 @@
 /** Portable schemas on the wire: between every client and every server, in groups, in searches, and for some clients only. */
 import t, { type Test } from 'tap'
 import { describeServer, serverInWords } from '../../src/middle/describe/server.js'
+import { placeholderResult } from '../../src/services/oauth/placeholder.js'
 import type { Json } from '../matrix/client.js'
 import { CLIENTS, connect } from '../matrix/clients.js'
 import { nameOf } from '../matrix/run.js'
@@ -125,6 +126,23 @@ t.test('a search finds portable schemas, and call_tool takes their arguments', a
       arguments: { name: tool?.name, arguments: { input: { by: 'id', id: 1 } } },
     })
     t.same(arrived(called.message), { name: 'find', args: { by: 'id', id: 1 } })
+    await client.close()
+  }
+})
+
+t.test('what the bridge itself adds to lists is portable, whatever is configured', async (t) => {
+  const mcpServers = { a: { ...INTRICATE, schemas: 'portable', results: { cut: 4_096 } } }
+  const bridge = await startGroup(t, { mcpServers, groups: { all: { search: true } } })
+  const signIn = placeholderResult('tools/list', { name: 'a', loginName: 'a', page: undefined })
+  for (const kind of CLIENTS) {
+    const client = connect(kind, bridge)
+    await client.open()
+    const tools = toolsIn((await client.call('tools/list', {})).message)
+    t.same(
+      tools.map(({ name }) => name),
+      ['search_tools', 'call_tool', 'read_more'],
+    )
+    t.same(faultsOf([...tools, ...toolsIn({ result: signIn })]), [], nameOf(kind))
     await client.close()
   }
 })

@@ -14,6 +14,11 @@ export function callerOf(method: string): string | undefined {
   return CALLERS.get(method)
 }
 
+/** Whether the cursor of a request for a list stands for the first page. */
+export function isFirst(cursor: Json | undefined): cursor is undefined | 'null' {
+  return cursor === undefined || cursor === 'null'
+}
+
 /** The cursor of the next page; undefined after the last one. */
 export function nextCursor(page: Payload): Json | undefined {
   const next = raw(page, 'nextCursor')

@@ -5,6 +5,7 @@ import type { SealKey } from '../../base/crypto/seal.js'
 import { TextSealer } from '../../base/crypto/text-sealer.js'
 import { Fault } from '../../base/fault/fault.js'
 import type { Json } from '../../base/rpc/splice.js'
+import { isFirst } from '../../mcp/protocol/listed.js'
 import type { ListStart } from './asking.js'
 import { activeIn, type GroupPlan } from './member.js'
 
@@ -40,11 +41,6 @@ export class Cursors {
       return member ? { member, cursor: theirs === undefined ? undefined : JSON.stringify(theirs) } : []
     })
   }
-}
-
-/** Whether a cursor stands for the first page. */
-export function isFirst(cursor: Json | undefined): cursor is undefined | 'null' {
-  return cursor === undefined || cursor === 'null'
 }
 
 export function wrongCursor(): Fault {

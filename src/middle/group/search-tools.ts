@@ -26,7 +26,7 @@ const MAX_QUERY = 500
 /** Part of the group's instructions. */
 export const HOW_TO_SEARCH = `Most tools are not listed. Find them with ${SEARCH}, and call them with ${CALL}.`
 
-/** The definitions of both tools for a group of these servers. */
+/** The definitions of both tools for a group of these servers, with schemas that every model takes. */
 export function definitions(servers: readonly string[], limit: number): Json[] {
   const search = {
     name: SEARCH,
@@ -44,7 +44,6 @@ export function definitions(servers: readonly string[], limit: number): Json[] {
         },
       },
       required: ['query'],
-      additionalProperties: false,
     },
     annotations: { title: 'Search tools', readOnlyHint: true, openWorldHint: false },
   }
@@ -56,10 +55,9 @@ export function definitions(servers: readonly string[], limit: number): Json[] {
       type: 'object',
       properties: {
         name: { type: 'string', description: `Name of the tool, as ${SEARCH} returns it` },
-        arguments: { type: 'object', description: 'Arguments of the tool, as its inputSchema says' },
+        arguments: { type: 'object', description: 'Arguments of the tool, as its inputSchema says', properties: {} },
       },
       required: ['name'],
-      additionalProperties: false,
     },
   }
   return [search, call].map((one) => JSON.stringify(one))

@@ -23,7 +23,7 @@ import {
   withResult,
 } from '../../mcp/protocol/call.js'
 import { Unanswered } from '../../mcp/protocol/input.js'
-import { nextCursor } from '../../mcp/protocol/listed.js'
+import { isFirst, nextCursor } from '../../mcp/protocol/listed.js'
 import { OF_BRIDGE } from '../../mcp/protocol/meta.js'
 import { CALL_TOOL, LISTEN, LISTS } from '../../mcp/protocol/methods.js'
 import { filterIn } from '../../mcp/protocol/subscriptions.js'
@@ -213,7 +213,7 @@ export class Quarantine {
   /** A page of tools for the client, in which tools that cannot be called are marked. Notes its tools. */
   #listed(call: Call, reply: Final & { kind: 'result' }, asked: Asked): Final {
     const { result } = reply
-    const isWhole = raw(call.params, 'cursor') === undefined && nextCursor(result) === undefined
+    const isWhole = isFirst(raw(call.params, 'cursor')) && nextCursor(result) === undefined
     const seen = toolList([result])
     if (isWhole) this.#learn(seen, asked)
     // A page does not cover tools that were listed later.

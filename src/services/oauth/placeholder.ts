@@ -43,7 +43,7 @@ export function placeholderResult(method: string, { name, loginName, page }: Pla
           name: SIGN_IN_TOOL,
           title: `Sign in to ${name}`,
           description: `Signs in to the server "${name}". Its tools can be used after that. ${where}`,
-          inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+          inputSchema: { type: 'object', properties: {} },
         },
       ],
     }

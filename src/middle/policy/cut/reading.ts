@@ -11,11 +11,12 @@ import {
   objectsIn,
   type Payload,
   parseObject,
+  raw,
   write,
 } from '../../../base/rpc/splice.js'
 import { ECHOED, printable } from '../../../base/texts/printable.js'
 import { type Call, type Final, type Handler, type Policy, withResult } from '../../../mcp/protocol/call.js'
-import { nextCursor } from '../../../mcp/protocol/listed.js'
+import { isFirst, nextCursor } from '../../../mcp/protocol/listed.js'
 import { OF_BRIDGE } from '../../../mcp/protocol/meta.js'
 import { CALL_TOOL } from '../../../mcp/protocol/methods.js'
 import { ChosenList } from '../choice/listed.js'
@@ -58,14 +59,23 @@ export function reading({ server, isOn, kept, memory }: ReadingOptions): { lists
   const own = new ChosenList<boolean>({ server, method: 'tools/list', see, memory })
   /** Whether the server has listed a tool with the name of the bridge's own. */
   let isTaken = false
+  /** Whether lists have several pages; undefined while that is not known. */
+  let isPaged: boolean | undefined
   const concerns = (call: Call) => call.group === undefined && isOn()
 
+  /** Adds the tool to the first page, because some clients read no other. */
   async function listing(call: Call, next: Handler): Promise<Final> {
-    return withResult(await next(call), (result) => {
-      isTaken ||= hasTool(result, READ_MORE)
-      if (nextCursor(result) !== undefined) return result
-      return isTaken ? withOtherTool(result) : withTool(result)
-    })
+    const begins = isFirst(raw(call.params, 'cursor'))
+    // Another page may have a tool of that name. To be asked before the list: where a session has one stream, the server is not
+    // heard while its answer waits. If that fails, no client sees a second tool of that name either.
+    if (begins && !isTaken && isPaged !== false)
+      isTaken = (await own.find(call, READ_MORE, next).catch(() => undefined)) === true
+    const last = await next(call)
+    if (last.kind !== 'result') return last
+    isTaken ||= hasTool(last.result, READ_MORE)
+    if (!begins) return last
+    isPaged = isPaged === true || nextCursor(last.result) !== undefined
+    return withResult(last, isTaken ? withOtherTool : withTool)
   }
 
   /** Clients read no resources of a server that offers none. */
