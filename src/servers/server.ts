@@ -300,7 +300,10 @@ export class Server implements Upstream {
     this.#unsubscribe?.()
     const all = [this.#detection, this.#legacy, this.#modern]
     // Channels without an owner, such as that of a probe in progress, end with the transport.
-    await Promise.all([...all.map((one) => one.close(hurry)), this.#options.transport.endAll?.(hurry)])
+    const { transport, fallback } = this.#options
+    await Promise.all([...all.map((one) => one.close(hurry)), transport.endAll?.(hurry)])
+    // Nobody waits for what does not go through channels, such as requests of further paths.
+    for (const one of [transport, fallback]) one?.close?.(hurry).catch(() => {})
   }
 
   /** The answer of the half for this era. */

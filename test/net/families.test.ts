@@ -89,7 +89,7 @@ t.test(
     const { connect } = reachOf(url, { proxyOf: () => undefined })
     t.ok(connect, 'also without a proxy and certificates')
     const origin = new Origin({ url, connect: serverConnector({ tls: { lookup: twoAddresses() } }) })
-    t.teardown(() => origin.close())
+    t.teardown(() => origin.close(true))
     const failed = origin.askOrigin({ method: 'POST', headers: {}, body: '{}' }, { onHead: () => 'whole' })
     await t.rejects(failed, { message: 'The connection timed out', delivered: 'no' })
   },

@@ -34,7 +34,7 @@ for (const [name, answer] of FRAMINGS)
   t.test(`an answer in ${name} is whole, although it is read after the connection ended`, async (t) => {
     const { url, sockets } = await startServer(t, answer)
     const origin = new Origin({ url, connections: 1 })
-    t.teardown(() => origin.close())
+    t.teardown(() => origin.close(true))
     const { body } = await get(origin)
     await until(() => sockets[0]?.writableFinished === true, 'the end of what the server writes')
     // Node reports the end of the connection one turn after the last bytes.
@@ -45,7 +45,7 @@ for (const [name, answer] of FRAMINGS)
 t.test('an answer that is never read does no harm when its connection ends', async (t) => {
   const { url, sockets } = await startServer(t, head() + BODY)
   const origin = new Origin({ url, connections: 1 })
-  t.teardown(() => origin.close())
+  t.teardown(() => origin.close(true))
   const { body } = await get(origin)
   await until(() => sockets[0]?.writableFinished === true, 'the end of what the server writes')
   for (let turns = 0; turns < 50; turns++) await new Promise((resolve) => setTimeout(resolve, 2))

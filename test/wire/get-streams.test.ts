@@ -128,7 +128,7 @@ t.test('does not repeat such a GET in the session', async (t) => {
   for (const [name, answer] of NO_STREAMS) {
     const http = await LegacyHttp.start(t, withoutStream(answer))
     const transport = new HttpTransport({ url: new URL(http.url) })
-    t.teardown(() => transport.close())
+    t.teardown(() => transport.close(true))
     const channel = await transport.open()
     channel.attach(receiver)
     t.equal(await channel.listen?.({}), false, `${name}: the channel has given up`)

@@ -241,4 +241,9 @@ export interface Transport {
    * it. Never rejects.
    */
   endAll?(hurry?: boolean): Promise<void>
+  /**
+   * Closes the connections, once all channels are closed: idle ones now, the others when their requests are over, or after some
+   * seconds, or at once with `hurry`. Only transports over HTTP have it.
+   */
+  close?(hurry?: boolean): Promise<void>
 }

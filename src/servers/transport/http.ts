@@ -76,8 +76,8 @@ export class HttpTransport implements Transport {
     this.origin.limit(lengths)
   }
 
-  close(): Promise<void> {
-    return this.origin.close()
+  close(hurry = false): Promise<void> {
+    return this.origin.close(hurry)
   }
 }
 

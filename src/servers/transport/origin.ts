@@ -7,6 +7,7 @@ import { Gathering } from '../../base/rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../../base/rpc/sse.js'
 import { headerOf } from '../../base/texts/headers.js'
 import { HangUp, type Signal } from '../../base/time/hang-up.js'
+import { within } from '../../base/time/time.js'
 import { atTurnEnd } from '../../base/time/turn.js'
 import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../mcp/protocol/account.js'
 import { Lanes } from '../lanes.js'
@@ -76,6 +77,8 @@ export interface Reader {
   onPart?(bytes: number): void
 }
 
+/** Milliseconds that requests have to end when the connections are closed. */
+const CLOSING = 5_000
 /** For requests that nothing ends early. */
 const NEVER: Signal = new HangUp()
 
@@ -179,8 +182,15 @@ export class Origin {
     })
   }
 
-  async close(): Promise<void> {
-    await (await this.dispatcher).destroy()
+  /** As `Transport.close`. */
+  async close(hurry = false): Promise<void> {
+    const pool = await this.dispatcher
+    // The server may have acted on what it has.
+    const cut = () => pool.destroy(new ChannelError('The bridge has closed its connections to the server'))
+    if (hurry) return cut()
+    // Requests of this turn are sent at its end.
+    await new Promise<void>((resolve) => atTurnEnd(resolve))
+    await within(pool.close(), CLOSING, cut)
   }
 }
 

@@ -49,6 +49,10 @@ export class SseTransport implements Transport {
   limit(lengths: MessageLengths): void {
     this.#origin.limit(lengths)
   }
+
+  close(hurry = false): Promise<void> {
+    return this.#origin.close(hurry)
+  }
 }
 
 class SseChannel implements Channel {
