@@ -8,7 +8,10 @@ import type { Reservation } from '../../base/limits/memory.js'
 import { lengthOf, type Piece, type Wire } from '../../base/rpc/source.js'
 import { KEEP_ALIVE } from '../../base/rpc/sse.js'
 
-/** Bytes that may wait for the client before the sender has to wait, and before the connection is closed. */
+/**
+ * Bytes that may wait for the client before the sender has to wait, and, beside one message of any size, before the connection is
+ * closed.
+ */
 const WAIT_AT = 1024 * 1024
 const CUT_AT = 16 * 1024 * 1024
 /** Most bytes that are given to the socket at once. Then they no longer count as waiting. */
@@ -19,6 +22,8 @@ export class EventConnection {
   readonly readable: Readable
   readonly #reservation: Reservation
   #hasEnded = false
+  /** Bytes of the largest message since nothing waited. */
+  #largest = 0
   /** Resolves the promises of senders that wait for room. */
   #waiting: (() => void)[] = []
 
@@ -44,12 +49,16 @@ export class EventConnection {
   /** Writes an event. The promise resolves when there is room for more; undefined if there is room now. */
   write(event: Wire): Promise<void> | undefined {
     if (this.readable.destroyed) return undefined
+    const { readableLength: before } = this.readable
+    if (before === 0) this.#largest = 0
     this.#push(event)
     const { readableLength } = this.readable
-    if (this.#reservation.resize(readableLength) || readableLength > CUT_AT) {
+    // A client is not slow because it has not read what has just come, or is still reading a large message.
+    if (this.#reservation.resize(readableLength) || before - this.#largest > CUT_AT) {
       this.cut()
       return undefined
     }
+    this.#largest = Math.max(this.#largest, readableLength - before)
     return readableLength < WAIT_AT ? undefined : new Promise((resolve) => this.#waiting.push(resolve))
   }
 

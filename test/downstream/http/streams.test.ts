@@ -386,6 +386,38 @@ t.test('closes a connection that is not read, and waits for none', async (t) => 
   }
 })
 
+t.test('a large message that has not been read yet closes no connection, but what waits beside it does', async (t) => {
+  const LARGE = 'x'.repeat(20 * 1024 * 1024)
+  const lanes: Record<string, (streams: Streams) => { connection: Readable; send(text: string): void }> = {
+    'an answer': (streams) => {
+      const stream = streams.streamFor()
+      return { connection: stream.connect(), send: (text) => say(stream, text) }
+    },
+    'a GET stream': (streams) => ({
+      connection: streams.listen() as Readable,
+      send: (text) => streams.deliver(text),
+    }),
+  }
+  for (const [lane, open] of Object.entries(lanes)) {
+    const read20 = open(streamsOf(R24))
+    for (const text of ['small', LARGE, 'small']) read20.send(text)
+    const reading = read(read20.connection)
+    await until(() => reading.text().length > LARGE.length, lane)
+    await settled()
+    t.same(
+      reading.said().map(({ length }) => length),
+      [5, LARGE.length, 5],
+      lane,
+    )
+    const unread = open(streamsOf(R24))
+    unread.send(LARGE)
+    for (let n = 0; n < 16; n++) unread.send('x'.repeat(1024 * 1024))
+    t.notOk(unread.connection.destroyed, lane)
+    unread.send('small')
+    t.ok(unread.connection.destroyed, lane)
+  }
+})
+
 t.test('silent streams get keep-alive comments, and finished ones do not', async (t) => {
   const streams = streamsOf(R06)
   const open = read(streams.listen() as Readable)
