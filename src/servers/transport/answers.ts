@@ -1,7 +1,7 @@
-/** Reads answers over HTTP: how to read their bodies, and the failures that answers and errors mean. */
+/** Answers over HTTP, and the failures that they and errors mean. */
 import { HIDDEN } from '../../base/credentials/forms.js'
 import { SseError, type SseEvent } from '../../base/rpc/sse.js'
-import { headerOf, mediaType } from '../../base/texts/headers.js'
+import { headerOf } from '../../base/texts/headers.js'
 import { printable } from '../../base/texts/printable.js'
 import { refusalOf } from '../../mcp/protocol/refusal.js'
 import { causeOf, whatOf } from './causes.js'
@@ -65,16 +65,6 @@ export function overLimit(bytes: number): ChannelError {
 /** The failure of a call whose answer is an event that was dropped; undefined if that was for lack of memory. */
 export function lengthError({ tooLong }: SseEvent): ChannelError | undefined {
   return tooLong === undefined ? undefined : new ChannelError(tooLong, { protocol: true })
-}
-
-const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole', 'text/event-stream': 'events' }
-
-/** How to read the body of an answer over Streamable HTTP, by its media type; undefined if it cannot hold a message. */
-export function bodyKindOf(headers: ResponseHeaders): BodyKind | undefined {
-  const { 'content-type': stated } = headers
-  if (typeof stated === 'string' && Object.hasOwn(BODIES, stated)) return BODIES[stated]
-  const type = mediaType(headers)
-  return Object.hasOwn(BODIES, type) ? BODIES[type] : undefined
 }
 
 /** The failure of a request that was answered with a status of 300 or more. */
