@@ -36,6 +36,8 @@ process.on('exit', () => {
 /** Milliseconds of a timer that is long, and milliseconds in which those of a file end that are about to be cleared. */
 const LONG = 10_000
 const CLEARING = 15_000
+/** Functions that are said of where a timer was set. Each costs: clients and servers set tens of thousands of long timers. */
+const FRAMES = 5
 /** Long timers: weak references, and where they were set. Those that have ended are removed now and then. */
 let timers = []
 let worthRemoving = 1_000
@@ -99,8 +101,7 @@ function watched(set) {
   const noting = (callback, milliseconds, ...rest) => {
     const timer = set(callback, milliseconds, ...rest)
     if (milliseconds < LONG) return timer
-    // As text: an error that has not been read keeps what its functions were called on.
-    timers.push({ timer: new WeakRef(timer), place: new Error(`${milliseconds} ms`).stack })
+    timers.push({ timer: new WeakRef(timer), place: placeOf(`${milliseconds} ms`) })
     if (timers.length >= worthRemoving) {
       timers = timers.filter(isRunning)
       worthRemoving = 2 * timers.length + 1_000
@@ -108,6 +109,15 @@ function watched(set) {
     return timer
   }
   return Object.defineProperties(noting, Object.getOwnPropertyDescriptors(set))
+}
+
+/** As text: an error that has not been read keeps what its functions were called on. */
+function placeOf(what) {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = FRAMES
+  const { stack } = new Error(what)
+  Error.stackTraceLimit = stackTraceLimit
+  return stack
 }
 
 function isRunning({ timer }) {
