@@ -1,5 +1,6 @@
 /** Finds out what servers offer: by the capabilities that they declare, or by their lists if they declare none. */
 import { arrayIn, EMPTY, edit, type Json, objectIn, opens, type Payload } from '../../base/rpc/splice.js'
+import { within } from '../../base/time/time.js'
 
 /** Capabilities with a list, which shows whether a server has them: `tools` is in the result of `tools/list`. */
 const LISTED = ['tools', 'prompts', 'resources'] as const
@@ -24,19 +25,21 @@ export function declaresNoList(capabilities: Payload): boolean {
   return LISTED.every((capability) => opens(capabilities, capability) !== '{')
 }
 
+/** Milliseconds to wait for other lists after the list of tools. */
+const OTHER_LISTS = 1_000
+
 /**
- * Asks a server for the first pages of all lists, and calls `found` for each capability that it has. Resolves when the
- * list of tools is answered or refused, with a promise for all lists.
+ * Asks a server for the first pages of all lists, and calls `found` for each capability that it has, early or late. Resolves soon
+ * after the list of tools is answered or refused.
  */
 export async function askForLists(
   ask: (method: string) => Promise<Payload | undefined>,
   found: (capability: string) => void,
-): Promise<{ all: Promise<unknown> }> {
+): Promise<void> {
   const answers = LISTED.map(async (capability) => {
     const page = await ask(`${capability}/list`).catch(() => undefined)
     if (page && arrayIn(page, capability)) found(capability)
   })
-  const all = Promise.all(answers)
   await answers[0]
-  return { all }
+  await within(Promise.all(answers), OTHER_LISTS)
 }

@@ -82,8 +82,6 @@ export interface SessionOptions {
 const LIST_TIMEOUT = 10_000
 const REQUEST_TIMEOUT = 60_000
 const SET_LEVEL_TIMEOUT = 1_000
-/** Milliseconds to wait for other lists after the list of tools, if a server declares no capabilities. */
-const OTHER_LISTS = 1_000
 /** Milliseconds to wait for the stream of the server's own messages to open. */
 const LISTEN_WAIT = 1_000
 /** Milliseconds of idleness after which the log level is set again, even to a higher one. */
@@ -331,16 +329,15 @@ export class LegacySession extends Pooled implements Owner {
     }
   }
 
-  /** Asks a server that declares no lists for them, and adds the capabilities that its answers show, early or late. */
-  async #askForLists(): Promise<void> {
-    const { all } = await askForLists(
+  /** Asks a server that declares no lists for them, and adds the capabilities that its answers show. */
+  #askForLists(): Promise<void> {
+    return askForLists(
       (method) => this.#list(method),
       (capability) => {
         const { capabilities, ...others } = this.handshake
         this.handshake = { ...others, capabilities: edit(capabilities, { [capability]: '{}' }) }
       },
     )
-    await within(all, OTHER_LISTS)
   }
 
   /** A page of a list, for the bridge itself. */
