@@ -70,12 +70,12 @@ export interface SessionOptions {
   /** Reports a change to the other replicas. */
   onChange?: ((method: string, params: Payload) => void) | undefined
   /** Reports a new state of the session, for metrics. */
-  onState?: ((what: 'opened' | 'ended' | 'lost') => void) | undefined
+  onState: (what: 'opened' | 'ended' | 'lost') => void
   /**
    * The channel ended while the session was open, and not because the bridge closed it. `served`: it has answered a
    * request.
    */
-  onEnd?: (error: ChannelError, served: boolean) => void
+  onEnd: (error: ChannelError, served: boolean) => void
 }
 
 /** Timeouts in milliseconds: of lists and subscriptions, of requests of the bridge, and of `logging/setLevel`. */
@@ -113,13 +113,9 @@ export class LegacySession extends Pooled implements Owner {
   readonly #peer: Peer
   /** The reservation for the server's capabilities. */
   readonly #reservation: Reservation
-  /** `notifications/initialized` has been delivered. */
-  #isOpen = false
-  #over = false
+  /** It opens when `notifications/initialized` has been delivered. `lost`: the server no longer knows it, or its channel has ended. */
+  #state: 'opening' | 'open' | 'lost' | 'ended' = 'opening'
   #listening: Promise<void> | undefined
-  /** The server no longer knows the session. */
-  #isForgotten = false
-  #closing = false
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
 
@@ -160,7 +156,7 @@ export class LegacySession extends Pooled implements Owner {
     try {
       await peer.notify('notifications/initialized', undefined)
     } catch (error) {
-      session.#settle()
+      session.#leave('ended')
       throw error
     }
     session.#opened()
@@ -170,8 +166,8 @@ export class LegacySession extends Pooled implements Owner {
 
   #opened(): void {
     const { channel, headers, account } = this.#peer
-    this.#isOpen = true
-    this.options.onState?.('opened')
+    this.#state = 'open'
+    this.options.onState('opened')
     this.receives = channel.listen ? undefined : true
     this.#listening = channel.listen?.(headers, account).then((receives) => {
       this.receives = receives
@@ -184,7 +180,7 @@ export class LegacySession extends Pooled implements Owner {
 
   /** Whether calls can still be sent. */
   get alive(): boolean {
-    return this.#peer.end === undefined && this.#peer.channel.alive && !this.#isForgotten
+    return this.#peer.end === undefined && this.#peer.channel.alive && this.#state !== 'lost'
   }
 
   /** Begins a call. Requests of the server about `task` belong to it, on any stream. */
@@ -250,16 +246,22 @@ export class LegacySession extends Pooled implements Owner {
 
   /** Notes that the server no longer knows the session. */
   forgotten(): void {
-    this.#isForgotten = true
-    this.changeFeed.lose()
-    this.#tellEnd('lost')
+    this.#leave('lost')
   }
 
   async close(hurry = false): Promise<void> {
-    this.#closing = true
-    this.#tellEnd('ended')
-    this.changeFeed.lose()
+    this.#leave('ended')
     await this.#peer.channel.close(hurry)
+  /** Ends what belongs to the session. One that was lost still has to be closed. */
+  #leave(as: 'lost' | 'ended'): void {
+    if (this.#state === 'open') this.options.onState(as)
+    if (this.#state !== 'ended') this.#state = as
+    this.changeFeed.lose()
+    this.tools.close()
+    this.serverRequests.close()
+    this.#reservation.end()
+  }
+
   }
 
   callOf(message: Request | Notification): number | undefined {
@@ -285,7 +287,7 @@ export class LegacySession extends Pooled implements Owner {
   }
 
   streamLost(): void {
-    if (!this.#isOpen) return
+    if (this.#state === 'opening') return
     this.receives = false
     this.changeFeed.lose()
     this.link.checkLoss(() => this.forgotten()).catch(() => {})
@@ -296,23 +298,9 @@ export class LegacySession extends Pooled implements Owner {
   }
 
   ended(error: ChannelError): void {
-    this.changeFeed.lose()
-    if (!this.#isOpen || this.#closing) return
-    this.#tellEnd('lost')
-    this.options.onEnd?.(error, this.#peer.hasServed)
-  }
-
-  #tellEnd(what: 'ended' | 'lost'): void {
-    if (!this.#over) this.options.onState?.(what)
-    this.#over = true
-    this.#settle()
-  }
-
-  /** Ends all reservations. */
-  #settle(): void {
-    this.tools.close()
-    this.serverRequests.close()
-    this.#reservation.end()
+    if (this.#state === 'opening' || this.#state === 'ended') return
+    this.#leave('lost')
+    this.options.onEnd(error, this.#peer.hasServed)
   }
 
   /** Milliseconds to wait after an answer for log messages that were sent before it. */
