@@ -15,7 +15,6 @@ import {
   parseMessage,
   type Request,
   type Response,
-  request as requestMessage,
   response as responseMessage,
   result as resultMessage,
   type Sent,
@@ -62,6 +61,7 @@ import type { TaskOwners } from '../task-owners.js'
 import { ChannelError } from '../transport/channel.js'
 import { OutgoingBatch } from './batch.js'
 import { ClientTraces } from './client-traces.js'
+import { plain } from './open-server-requests.js'
 import { answeredWith, resultIn, sendOpening } from './handshake.js'
 import { ServerLink } from './link.js'
 import { OrderedDelivery } from './ordered-delivery.js'
@@ -642,12 +642,6 @@ function withdrawal(method: string, params: Params): DeliveryKind {
   return id === undefined ? {} : { kind: 'withdrawal', key: idKey(id) }
 }
 
-function plain(message: Request | Notification): Wire {
-  const { method, params } = message
-  const text = textOf(params)
-  return message.kind === 'request' ? requestMessage(message.id, method, text) : notification(method, text)
-}
-
 /** The text of a client's request as it came; undefined if it has been edited, or if servers may read it in another way. */
 function unchangedIn(request: Request): string | undefined {
   const { source, hasLookalikes } = request
@@ -657,10 +651,6 @@ function unchangedIn(request: Request): string | undefined {
 /** The origin of a message that is forwarded without edits, for the inspector. */
 function originOf({ params, source }: Pick<Request, 'params' | 'source'>): MessageOrigin | undefined {
   return typeof params === 'string' ? (source ?? EMPTY) : params
-}
-
-function textOf(params: Params): Json | undefined {
-  return typeof params === 'string' ? undefined : write(params)
 }
 
 function tokenOf(params: Params): Json | undefined {

@@ -10,11 +10,11 @@ import {
   notification,
   type Request,
   type Response,
-  readId,
   request,
 } from '../../base/rpc/message.js'
 import type { Wire } from '../../base/rpc/source.js'
-import { edit, raw, write } from '../../base/rpc/splice.js'
+import { edit } from '../../base/rpc/splice.js'
+import { cancelledId } from '../../mcp/protocol/cancelled.js'
 
 export class OpenServerRequests {
   /** The number of this session among the client's successive sessions, from 1. */
@@ -28,16 +28,15 @@ export class OpenServerRequests {
 
   /** Encodes a request or notification of the server for the client, and remembers a request as open. */
   write(message: Request | Notification): Wire {
-    const { kind, method, params } = message
-    const text = typeof params === 'string' ? undefined : write(params)
-    if (kind === 'request') {
+    if (message.kind === 'request') {
       const id = this.#clientId(message.id)
       this.#open.set(idKey(id), message.id)
-      return request(id, method, text)
+      return plain({ ...message, id })
     }
-    if (method !== 'notifications/cancelled' || typeof params === 'string') return notification(method, text)
-    const requestId = readId(raw(params, 'requestId') ?? 'null')
-    return notification(method, requestId ? write(edit(params, { requestId: this.#clientId(requestId) })) : text)
+    const { method, params } = message
+    const requestId = method === 'notifications/cancelled' ? cancelledId(params) : undefined
+    if (requestId === undefined || typeof params === 'string') return plain(message)
+    return plain({ ...message, params: edit(params, { requestId: this.#clientId(requestId) }) })
   }
 
   /** Returns the client's answer with the server's id; undefined if no such request is open. */
@@ -66,4 +65,11 @@ export class OpenServerRequests {
     if (this.#session === 1) return id
     return (id.startsWith('"') ? `"${this.#session}.${id.slice(1)}` : `"${this.#session}:${id}"`) as Id
   }
+}
+
+/** A message of the server, encoded. */
+export function plain(message: Request | Notification): Wire {
+  const { method } = message
+  const params = typeof message.params === 'string' ? undefined : message.params
+  return message.kind === 'request' ? request(message.id, method, params) : notification(method, params)
 }
