@@ -5,7 +5,6 @@
 
 import { Fault } from '../../base/fault/fault.js'
 import type { Reservation } from '../../base/limits/memory.js'
-import type { Log } from '../../base/log/events.js'
 import {
   type Id,
   idKey,
@@ -49,43 +48,35 @@ import type {
 } from '../../mcp/protocol/upstream.js'
 import type { Arrival, Exchange } from '../exchange.js'
 import { answerOf, callFault, credentialOf, hasAnswer, worthRepeating } from '../failure.js'
+import type { Access } from '../half.js'
 import { nameIn } from '../lane.js'
 import { LOG } from '../log-reader.js'
 import type { ServerOptions } from '../options.js'
 import type { NoticeOptions } from '../outgoing.js'
 import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
-import type { Revision } from '../revision.js'
 import type { Loss } from '../session-loss.js'
-import type { TaskOwners } from '../task-owners.js'
 import { ChannelError } from '../transport/channel.js'
 import { OutgoingBatch } from './batch.js'
 import { ClientTraces } from './client-traces.js'
-import { plain } from './open-server-requests.js'
 import { answeredWith, resultIn, sendOpening } from './handshake.js'
 import { ServerLink } from './link.js'
+import { plain } from './open-server-requests.js'
 import { OrderedDelivery } from './ordered-delivery.js'
 
 export interface DirectSessionOptions {
+  server: Pick<ServerOptions, 'timeouts' | 'log' | 'reached'>
+  /** Whose tasks are whose, and which answers are revised. */
+  access: Pick<Access, 'tasks' | 'revision'>
   principal: string
   /** The number, for the inspector, of the call that `initialize` belongs to. */
   call?: number | undefined
-  /** Milliseconds for the answer to `initialize`. */
-  timeout: number
-  /** Milliseconds that a program may take to start. */
-  start: number | undefined
-  log: Pick<Log, 'debug'>
   /** Called when the session has ended. `lost`: neither the client nor the bridge ended it. */
   onEnd: (error: ChannelError | undefined, lost: boolean) => void
   /** Called when the channel is closed. */
   onClosed: () => void
-  /** As of `ServerOptions`. */
-  reached?: ServerOptions['reached']
   /** Keeps the session of a client that has gone for another one. Returns false if it has to be closed. */
   keep: (left: LeftSession) => boolean
-  /** Whose tasks are whose, and which answers are revised. */
-  tasks: TaskOwners
-  revision: Revision
   /**
    * The client speaks Streamable HTTP: it opens another session when it gets 404 for a lost one. Before a server over HTTP, requests
    * and progress tokens keep its ids, because each answer has a stream of its own.
@@ -159,14 +150,15 @@ export class DirectServerSession implements DirectSession, Owner {
   /** Sends the client's `initialize` to the server. Rejects with a ChannelError; the caller then closes the channel. */
   static async open(peer: Peer, opening: Request, options: DirectSessionOptions): Promise<DirectServerSession> {
     const params = typeof opening.params === 'string' ? undefined : opening.params
-    const { timeout, call, start } = options
+    const { call, server } = options
+    const { initialize, start } = server.timeouts
     peer.ofClient = options.fromHttp === true && peer.channel.transport === 'http'
     const { id } = opening
     const forwarded = peer.ofClient ? options.forwarded : undefined
     const text = peer.ofClient ? unchangedIn(opening) : undefined
     const opened = sendOpening(params, (sent) => {
       const unchanged = sent === params ? text : undefined
-      return peer.call('initialize', sent, timeout, { call, start, id, unchanged, forwarded })
+      return peer.call('initialize', sent, initialize, { call, start, id, unchanged, forwarded })
     })
     // A client over HTTP gets the server's own refusal.
     const answer = await (peer.ofClient ? opened.catch((error: unknown) => answerOf(error)) : opened)
@@ -234,7 +226,8 @@ export class DirectServerSession implements DirectSession, Owner {
   }
 
   async ask(request: Request, signal: Signal, say: TakeSessionMessage, about: AboutAsked = {}): Promise<void> {
-    const { principal, tasks, revision } = this.#options
+    const { principal, access, server } = this.#options
+    const { tasks, revision } = access
     const { method, params } = request
     if (this.over) throw this.#goneWith(undefined)
     if (typeof params !== 'string' && tasks.tellsApart(principal) && concernsTasks(request))
@@ -242,7 +235,7 @@ export class DirectServerSession implements DirectSession, Owner {
     if (method !== CALL_TOOL || this.#makesTasks) this.#traces.requested(request)
     const revise = revision.of(principal, request)
     this.#peer.lastUsed = performance.now()
-    const exchange = this.#peer.beginExchange(this.#options.principal)
+    const exchange = this.#peer.beginExchange(principal)
     exchange.number = about.call
     exchange.name = nameIn(request.params)
     exchange.client = this
@@ -282,9 +275,7 @@ export class DirectServerSession implements DirectSession, Owner {
       )
       about.batch?.decided(request.id)
       for (;;) {
-        const arrival = await (isFirst
-          ? this.#unlessLost(exchange.nextArrival(), request.method)
-          : this.#next(exchange.nextArrival()))
+        const arrival = await this.#unlessLost(exchange.nextArrival(), isFirst ? request.method : undefined)
         if (arrival.kind === 'event') {
           const { event } = arrival
           mayBeResumed ||= typeof event === 'number' || event.id !== undefined
@@ -298,7 +289,7 @@ export class DirectServerSession implements DirectSession, Owner {
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
           const { dropped } = exchange
-          this.#options.reached?.(undefined)
+          server.reached?.(undefined)
           if ('unread' in arrival)
             return await say({ text: arrival.unread.pieces, answer: arrival, dropped, origin: 'rebuilt' })
           const answer = revise ? await revisedResponse(arrival, revise) : arrival
@@ -326,7 +317,7 @@ export class DirectServerSession implements DirectSession, Owner {
       if (!mayRepeat || worthRepeating(error, methodTraits(method).idempotent === true) !== 0) {
         const fault = callFault(error)
         // Another address of the server is of more use.
-        if (this.#options.reached?.(fault) === false) this.end()
+        if (server.reached?.(fault) === false) this.end()
         throw fault
       }
       exchange.endExchange()
@@ -389,8 +380,8 @@ export class DirectServerSession implements DirectSession, Owner {
 
   passed(event: PassedEvent, message?: Response | 'invalid'): void {
     const isUnknown = message !== undefined
-    const { principal, revision } = this.#options
-    const revise = revision.of(principal, undefined)
+    const { principal, access } = this.#options
+    const revise = access.revision.of(principal, undefined)
     if (typeof message !== 'object' || !revise) return this.#deliver('', { event, isUnknown })
     revisedResponse(message, revise)
       .then((revised) => {
@@ -428,7 +419,7 @@ export class DirectServerSession implements DirectSession, Owner {
     const cancelled = heard && method === 'notifications/cancelled' && typeof params === 'object' && cancelledId(params)
     if (cancelled) this.#peer.cancelledBy(cancelled, delivered)
     const settled = delivered.catch((error: unknown) => {
-      this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered')
+      this.#options.server.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered')
     })
     // Over HTTP, later messages use other connections and could overtake this one, so they wait for it.
     if (begins) {
@@ -514,25 +505,17 @@ export class DirectServerSession implements DirectSession, Owner {
     return this.#closed
   }
 
-  async #next<T extends Arrival>(arriving: Promise<T>): Promise<T | Response> {
-    try {
-      return await arriving
-    } catch (error) {
-      return answerOf(error)
-    }
-  }
-
   /**
-   * The first message for a request of this method. Rejects with a Fault if the server has lost the session and the
-   * request may be repeated. If it may not, the server's refusal is the answer.
+   * A message for a request; with the method, the first one. Rejects with a Fault if that shows that the server has lost the session
+   * and the request may be repeated. If it may not, the server's refusal is the answer.
    */
-  async #unlessLost<T extends Arrival>(first: Promise<T>, method: string): Promise<T | Response> {
+  async #unlessLost<T extends Arrival>(arriving: Promise<T>, method: string | undefined): Promise<T | Response> {
     let arrival: T | Response
     try {
-      arrival = await first
-      if (arrival.kind !== 'response') return arrival
+      arrival = await arriving
+      if (arrival.kind !== 'response' || method === undefined) return arrival
     } catch (error) {
-      if (error instanceof ChannelError) await this.#throwIfLost(error, method)
+      if (error instanceof ChannelError && method !== undefined) await this.#throwIfLost(error, method)
       return answerOf(error)
     }
     const isError = !('unread' in arrival) && arrival.outcome.kind === 'error'

@@ -19,7 +19,7 @@ import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { answersIn } from './client-traces.js'
 import { DirectServerSession, type DirectSessionOptions, type LeftSession } from './direct-session.js'
-import { openLink } from './link.js'
+import { openLink, reportSession } from './link.js'
 
 /** How a direct session is opened. */
 export type DirectSessionOpening = Pick<DirectSessionOptions, 'call' | 'write' | 'fromHttp' | 'forwarded'>
@@ -70,62 +70,33 @@ export class DirectSessions {
     sender: Sender,
     options: DirectSessionOpening,
   ): Promise<DirectServerSession | undefined> {
-    const { capacity } = this.#access
-    const { occupancy } = capacity
-    if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     // Another client would use the same ids again.
     const isLeft = !options.fromHttp || verdict.transport.kind !== 'http'
-    const key = isLeft ? keyOf(opening, sender) : undefined
-    const account = this.#options.accounts?.for(sender)
-    if (key !== undefined && this.#spares.has(key)) {
-      const taken = await this.#takeOver(key, account, options)
-      if (taken) return taken
-    }
-    const occupant = this.#occupantOf(sender.principal, account, key)
-    occupancy.enter(occupant)
-    try {
-      const direct = await this.#connect(verdict, opening, sender, occupant, options)
-      if (!occupant.direct) occupancy.leave(occupant)
-      return direct
-    } catch (error) {
-      occupancy.leave(occupant)
-      throw error
-    }
+    const occupant = this.#occupantOf(sender, isLeft ? keyOf(opening, sender) : undefined)
+    return (
+      (await this.#takeOver(occupant, options)) ??
+      this.#inRoom(occupant, () => this.#connect(verdict, opening, sender, occupant, options))
+    )
   }
 
   /** Goes on with a session over HTTP that another replica has left. Rejects with a Fault. */
   async resume(verdict: Verdict, left: LeftDirectSession, sender: Sender): Promise<DirectServerSession> {
-    const { capacity, detection } = this.#access
-    const { occupancy } = capacity
-    if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
-    const account = this.#options.accounts?.for(sender)
-    const occupant = this.#occupantOf(sender.principal, account)
-    occupancy.enter(occupant)
-    try {
-      occupant.direct = await openLink({
-        options: this.#options,
-        detection,
-        verdict,
-        identity: { account, credential: sender.credential, session: left },
-        peers: this.#peers,
-        begin: async (peer) =>
-          DirectServerSession.resume(peer, left, this.#optionsOf(peer, occupant, { fromHttp: true })),
-      })
-    } catch (error) {
-      occupancy.leave(occupant)
-      throw error
-    }
-    this.#report('opened', occupant)
-    return occupant.direct
+    const occupant = this.#occupantOf(sender)
+    return this.#inRoom(occupant, async () => {
+      const begin = async (peer: Peer) =>
+        DirectServerSession.resume(peer, left, this.#optionsOf(peer, occupant, { fromHttp: true }))
+      return this.#opened(await this.#open(verdict, sender, occupant, begin, left), occupant)
+    })
   }
 
-  #occupantOf(principal: string, account: Account | undefined, key?: string): DirectSessionOccupant {
+  #occupantOf(sender: Sender, key?: string): DirectSessionOccupant {
     const { capacity } = this.#access
+    if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     const endSpare = () => this.#endSpare(occupant)
     const occupant: DirectSessionOccupant = {
-      principal,
+      principal: sender.principal,
       key,
-      account,
+      account: this.#options.accounts?.for(sender),
       session: this.#options.recorder && crypto.randomUUID(),
       direct: undefined,
       spare: undefined,
@@ -146,6 +117,35 @@ export class DirectSessions {
     return occupant
   }
 
+  /** Opens a session that has room meanwhile, and as long as it is open. */
+  async #inRoom<S>(occupant: DirectSessionOccupant, open: () => Promise<S>): Promise<S> {
+    const { occupancy } = this.#access.capacity
+    occupancy.enter(occupant)
+    try {
+      return await open()
+    } finally {
+      if (!occupant.direct) occupancy.leave(occupant)
+    }
+  }
+
+  #open(
+    verdict: Verdict,
+    { credential }: Sender,
+    { account }: DirectSessionOccupant,
+    begin: (peer: Peer) => Promise<DirectServerSession>,
+    session?: LeftDirectSession,
+  ): Promise<DirectServerSession> {
+    const { detection } = this.#access
+    const identity = { account, credential, session }
+    return openLink({ options: this.#options, detection, verdict, identity, peers: this.#peers, begin })
+  }
+
+  #opened(direct: DirectServerSession, occupant: DirectSessionOccupant): DirectServerSession {
+    occupant.direct = direct
+    this.#report('opened', occupant, direct.link.peer)
+    return direct
+  }
+
   async close(hurry: boolean): Promise<void> {
     this.#closed = true
     await Promise.all([...this.#peers].map(({ channel }) => channel.close(hurry)))
@@ -160,27 +160,17 @@ export class DirectSessions {
   ): Promise<DirectServerSession | undefined> {
     const { detection, capacity } = this.#access
     const { era } = verdict
-    const { account } = occupant
     await capacity.mayStart(sender.principal)
     let isSent = false
     try {
-      const direct = await openLink({
-        options: this.#options,
-        detection,
-        verdict,
-        identity: { account, credential: sender.credential },
-        peers: this.#peers,
-        begin: (peer) => {
-          isSent = true
-          return DirectServerSession.open(peer, opening, this.#optionsOf(peer, occupant, options))
-        },
+      const direct = await this.#open(verdict, sender, occupant, (peer) => {
+        isSent = true
+        return DirectServerSession.open(peer, opening, this.#optionsOf(peer, occupant, options))
       })
       const { peer } = direct.link
       if (direct.revision !== undefined) {
         if (verdict.revision === undefined) detection.amend(verdict, { revision: direct.revision })
-        occupant.direct = direct
-        this.#report('opened', occupant, peer)
-        return direct
+        return this.#opened(direct, occupant)
       }
       const isModern = await this.#isModern(verdict, peer, sender).catch((error: unknown) => {
         direct.close()
@@ -219,11 +209,11 @@ export class DirectSessions {
   }
 
   #optionsOf(peer: Peer, occupant: DirectSessionOccupant, options: DirectSessionOpening): DirectSessionOptions {
-    const { timeouts, log, reached } = this.#options
-    const { detection, capacity, tasks, revision } = this.#access
-    const { initialize: timeout, start } = timeouts
+    const { detection, capacity } = this.#access
     return {
-      ...{ principal: occupant.principal, timeout, start, log, tasks, revision, reached },
+      server: this.#options,
+      access: this.#access,
+      principal: occupant.principal,
       onEnd: (error, lost) => {
         if (occupant.direct) this.#report(lost ? 'lost' : 'ended', occupant)
         capacity.occupancy.leave(occupant)
@@ -280,11 +270,10 @@ export class DirectSessions {
 
   /** Gives the session of an equal client that has gone to the next one, if there is one that still works. */
   async #takeOver(
-    key: string,
-    account: Account | undefined,
+    { key, account }: DirectSessionOccupant,
     options: DirectSessionOpening,
   ): Promise<DirectServerSession | undefined> {
-    const occupant = this.#spares.get(key)
+    const occupant = key === undefined ? undefined : this.#spares.get(key)
     const spare = occupant?.spare
     if (!occupant || !spare || occupant.account !== account) return undefined
     this.#forgetSpare(occupant)
@@ -304,10 +293,8 @@ export class DirectSessions {
   }
 
   /** Reports a new state of a session, for metrics; with the peer of one that opens. */
-  #report(what: 'opened' | 'ended' | 'lost', { session, principal }: DirectSessionOccupant, peer?: Peer): void {
-    const { observe, name } = this.#options
-    const overSse = peer?.channel.transport === 'sse' ? '' : undefined
-    observe?.({ kind: 'session', server: name, side: 'server', what, session, principal, overSse })
+  #report(what: 'opened' | 'ended' | 'lost', occupant: DirectSessionOccupant, peer?: Peer): void {
+    reportSession(what, this.#options, occupant, peer)
   }
 }
 

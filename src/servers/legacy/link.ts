@@ -140,3 +140,14 @@ export async function openLink<S extends { readonly revision: LegacyRevision | u
     throw error
   }
 }
+
+/** Reports a new state of a session, for metrics and, by `session`, for the inspector; with the peer of one that opens. */
+export function reportSession(
+  what: 'opened' | 'ended' | 'lost',
+  { observe, name }: Pick<ServerOptions, 'observe' | 'name'>,
+  { session, principal }: { session: string | undefined; principal: string },
+  peer?: Peer,
+): void {
+  const overSse = what === 'opened' && peer?.channel.transport === 'sse' ? '' : undefined
+  observe?.({ kind: 'session', server: name, side: 'server', what, session, principal, overSse })
+}

@@ -37,7 +37,7 @@ export async function listen(sessions: LegacySessions, call: Call, tasks: Legacy
     listen: (one, agreed) =>
       agreed
         ? listenIn(() => sessions.use(one), one, { wanted: agreed, tasks, isAgain: true })
-        : listenIn(() => useSession(sessions, one), one, { wanted, tasks }),
+        : listenIn(() => sessions.opened(one, sessions.use(one)), one, { wanted, tasks }),
     // The tasks of a lost session are gone.
     lasting: ({ lists, uris }) => ({ lists, uris, tasks: [] }),
     delays: AGAIN,
@@ -161,10 +161,4 @@ class Listening {
     if (await within(agreed, AGREE_WITHIN)) this.#uris.push(uri)
     else agreed.then((late) => late && this.#session.changeFeed.unsubscribe(uri)).catch(() => {})
   }
-}
-
-/** The session of the call. */
-async function useSession(sessions: LegacySessions, call: Call): Promise<LegacySession> {
-  const opening = sessions.use(call)
-  return opening instanceof Promise ? sessions.opened(call, opening) : opening
 }

@@ -1,5 +1,5 @@
 /** One session with a legacy server, from `initialize` to its end, and its log level (`logging/setLevel`). */
-import { type Memory, type Reservation, SMALL } from '../../base/limits/memory.js'
+import { type Reservation, SMALL } from '../../base/limits/memory.js'
 import type { Notification, Params, Request, Response, Sent } from '../../base/rpc/message.js'
 import { weightOf } from '../../base/rpc/source.js'
 import { edit, type Json, type Payload } from '../../base/rpc/splice.js'
@@ -15,7 +15,7 @@ import { ActiveCallers } from '../active-callers.js'
 import type { Exchange } from '../exchange.js'
 import type { Lift } from '../lists.js'
 import { giveLog, LOG, logReader } from '../log-reader.js'
-import type { ServerLog } from '../options.js'
+import type { ServerOptions } from '../options.js'
 import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
 import { SessionLost } from '../session-loss.js'
@@ -52,15 +52,12 @@ export interface SessionIdentity {
 }
 
 export interface SessionOptions {
+  server: Pick<ServerOptions, 'log' | 'memory' | 'timeouts'>
   identity: SessionIdentity
-  log: ServerLog
   /** The accounts of single calls, if callers' tokens are exchanged: the session outlives these tokens. */
   accounts?: AccountsByPrincipal | undefined
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
-  /** Milliseconds that a program may take to start. */
-  start?: number | undefined
-  memory: Memory
   /** Translates lists of tools into the middle form, and remembers the results. */
   liftList: Lift
   /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
@@ -121,7 +118,8 @@ export class LegacySession extends Pooled implements Owner {
 
   private constructor(peer: Peer, handshake: Handshake, options: SessionOptions) {
     super()
-    const { identity, memory, roots, questionHistory, onChange } = options
+    const { server, identity, roots, questionHistory, onChange } = options
+    const { memory } = server
     this.#peer = peer
     this.options = options
     if (identity.several) peer.activeCallers = new ActiveCallers()
@@ -151,7 +149,7 @@ export class LegacySession extends Pooled implements Owner {
 
   /** Performs the handshake. Rejects with a ChannelError or a Fault; the caller then closes the channel. */
   static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
-    const handshake = await shakeHands(peer, options.identity, options.timeout, options.start)
+    const handshake = await shakeHands(peer, options.identity, options.timeout, options.server.timeouts.start)
     const session = new LegacySession(peer, handshake, options)
     try {
       await peer.notify('notifications/initialized', undefined)
@@ -252,6 +250,8 @@ export class LegacySession extends Pooled implements Owner {
   async close(hurry = false): Promise<void> {
     this.#leave('ended')
     await this.#peer.channel.close(hurry)
+  }
+
   /** Ends what belongs to the session. One that was lost still has to be closed. */
   #leave(as: 'lost' | 'ended'): void {
     if (this.#state === 'open') this.options.onState(as)
@@ -260,8 +260,6 @@ export class LegacySession extends Pooled implements Owner {
     this.tools.close()
     this.serverRequests.close()
     this.#reservation.end()
-  }
-
   }
 
   callOf(message: Request | Notification): number | undefined {
@@ -283,7 +281,7 @@ export class LegacySession extends Pooled implements Owner {
     if (method === 'notifications/cancelled') return this.serverRequests.withdraw(params)
     if (method === 'notifications/elicitation/complete') return this.completedElicitations.completed(params)
     this.changeFeed.notified(method, params)
-    if (method === LOG) giveLog(this.#peer, params, this.options.log)
+    if (method === LOG) giveLog(this.#peer, params, this.options.server.log)
   }
 
   streamLost(): void {

@@ -23,7 +23,7 @@ import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { AskedClients } from './asked-clients.js'
-import { openLink } from './link.js'
+import { openLink, reportSession } from './link.js'
 import { SessionPool } from './pool.js'
 import type { PoolKey } from './pool-entry.js'
 import { QuestionHistory } from './question-history.js'
@@ -127,9 +127,9 @@ export class LegacySessions {
   }
 
   /** Waits for the session that is being opened for a call. Reports to the caller while a program is starting. */
-  opened(call: Call, opening: Promise<LegacySession>): Promise<LegacySession> {
+  opened(call: Call, opening: LegacySession | Promise<LegacySession>): LegacySession | Promise<LegacySession> {
     const { transport, timeouts } = this.#options
-    if (transport.kind !== 'stdio') return opening
+    if (!(opening instanceof Promise) || transport.kind !== 'stdio') return opening
     return starting(call, opening, { ...timeouts, unused: (session) => session.unuse() })
   }
 
@@ -330,31 +330,25 @@ export class LegacySessions {
     identity: SessionIdentity,
     timeout = this.#options.timeouts.initialize,
   ): Promise<LegacySession> {
-    const { log, name, replicas, memory, observe, recorder, timeouts, accounts } = this.#options
+    const { name, replicas, recorder, accounts } = this.#options
     const { detection } = this.#access
     const { who } = identity
-    const recorded = recorder && crypto.randomUUID()
+    const reported = { session: recorder && crypto.randomUUID(), principal: who }
     const onEnd = (error: ChannelError, served: boolean) => {
       this.#pool.forgetDead()
       detection.ended(error, served)
     }
     const begin = async (peer: Peer) => {
       const session = await LegacySession.open(peer, {
+        server: this.#options,
         identity,
-        log,
         accounts: accounts?.onBehalf ? accounts : undefined,
         timeout,
-        start: timeouts.start,
-        memory,
         liftList: this.#liftList,
         onEnd,
         roots: this.#roots,
         questionHistory: this.#questionHistory,
-        onState: (what) =>
-          observe?.({
-            ...{ kind: 'session', server: name, side: 'server', what, session: recorded, principal: who },
-            overSse: what === 'opened' && peer.channel.transport === 'sse' ? '' : undefined,
-          }),
+        onState: (what) => reportSession(what, this.#options, reported, peer),
         onChange: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
       // Before anybody who waits for the program hears that it has started.
