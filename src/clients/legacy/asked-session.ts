@@ -1,31 +1,18 @@
 /** The client of a session, as servers ask it beside its calls: on the stream for messages that belong to no call. */
 
-import type { Memory } from '../../base/limits/memory.js'
 import { SMALL } from '../../base/limits/memory.js'
 import { EMPTY, type Payload } from '../../base/rpc/splice.js'
 import { HangUp, type Signal } from '../../base/time/hang-up.js'
 import { unlessAborted } from '../../base/time/time.js'
-import type { ClientRecorder } from '../../mcp/ports/recorder.js'
 import type { Answers, AskedClient, Caller } from '../../mcp/protocol/call.js'
 import type { ClientAsking, Questions } from './questions.js'
-import type { Outlet } from './session.js'
-
-export interface AskedSessionOptions {
-  principal: string
-  caller: Caller
-  questions: Questions
-  outlet: Pick<Outlet, 'deliver'>
-  memory: Memory
-  /** Records the questions and their answers, for the inspector. */
-  recorder: ClientRecorder | undefined
-  /** Identifies the session for the inspector. */
-  session: string | undefined
-}
+import type { OpenOptions } from './session.js'
 
 export class AskedSession implements AskedClient {
   readonly principal: string
   readonly caller: Caller
-  readonly #options: AskedSessionOptions
+  readonly #questions: Questions
+  readonly #options: OpenOptions
   readonly #record: ClientAsking['record']
   readonly #gone = new HangUp()
   #open = 0
@@ -33,10 +20,12 @@ export class AskedSession implements AskedClient {
   readonly #ready: Promise<void>
   ready: () => void = () => {}
 
-  constructor(options: AskedSessionOptions) {
-    const { principal, caller, recorder, session } = options
-    this.principal = principal
+  constructor(caller: Caller, questions: Questions, options: OpenOptions) {
+    const { sender, log, session } = options
+    const recorder = log.telemetry?.recorder
+    this.principal = sender.principal
     this.caller = caller
+    this.#questions = questions
     this.#options = options
     this.#ready = new Promise((resolve) => {
       this.ready = resolve
@@ -62,7 +51,7 @@ export class AskedSession implements AskedClient {
   }
 
   async ask(input: Payload, signal: Signal): Promise<Answers> {
-    const { memory, questions, outlet } = this.#options
+    const { memory, outlet } = this.#options
     const over = new HangUp(signal)
     const leave = () => over.abort(this.#gone.reason)
     this.#gone.addEventListener('abort', leave)
@@ -71,7 +60,7 @@ export class AskedSession implements AskedClient {
     this.#open++
     try {
       await unlessAborted(this.#ready, over)
-      return await questions.ask(input, over, {
+      return await this.#questions.ask(input, over, {
         record: this.#record,
         reservation,
         send: (text, about) => {

@@ -1,7 +1,6 @@
 /** A legacy session on a channel of its own (HTTP+SSE or stdio), which carries all messages to the client. */
 
 import { Fault } from '../../base/fault/fault.js'
-import type { Memory } from '../../base/limits/memory.js'
 import {
   error as errorMessage,
   type Message,
@@ -12,25 +11,17 @@ import {
 } from '../../base/rpc/message.js'
 import type { Wire } from '../../base/rpc/source.js'
 import { ECHOED, printable } from '../../base/texts/printable.js'
-import type { Sender } from '../../mcp/protocol/call.js'
 import type { ProcessSession } from '../../mcp/protocol/classify.js'
 import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import { methodTraits } from '../../mcp/protocol/methods.js'
-import type { Upstream } from '../../mcp/protocol/upstream.js'
 import { answerLost, type Frame, type Send } from '../frames.js'
-import type { Logger } from '../logger.js'
 import { readBatch, together } from './batch.js'
 import { openSession } from './open-session.js'
-import type { AboutRequest, ClientSession, SessionPlace, SessionSettings } from './session.js'
+import type { AboutRequest, ClientSession, OpenOptions, SessionPlace } from './session.js'
 
 /** Options of a conversation. */
-export interface ConversationOptions {
-  upstream: Upstream
-  sender: Omit<Sender, 'caller'>
+export interface ConversationOptions extends SessionPlace, Pick<OpenOptions, 'sender' | 'memory'> {
   transport: 'sse' | 'stdio'
-  log: Logger
-  memory: Memory
-  settings: SessionSettings
   /**
    * Writes one message, or `instead` if there is no memory for it. The promise resolves when there is room for more;
    * undefined if there is room now.

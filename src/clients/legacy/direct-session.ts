@@ -4,14 +4,14 @@
  */
 
 import { error as errorMessage, type Notification, type Request, type Response } from '../../base/rpc/message.js'
-import { EMPTY, type Json } from '../../base/rpc/splice.js'
+import { EMPTY } from '../../base/rpc/splice.js'
 import type { PassedStream } from '../../base/rpc/sse.js'
 import type { HangUp } from '../../base/time/hang-up.js'
 import type { SessionRecorder } from '../../mcp/ports/recorder.js'
 import type { Call, Caller, ReceivedOneWay, SentBatch } from '../../mcp/protocol/call.js'
-import { type LegacyRevision, NEWEST_MODERN } from '../../mcp/protocol/eras.js'
+import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import { legacyError } from '../../mcp/protocol/legacy-client.js'
-import { LEGACY_CLIENT_NOTIFICATIONS } from '../../mcp/protocol/methods.js'
+import { isOfLegacySession } from '../../mcp/protocol/methods.js'
 import { withReceived } from '../../mcp/protocol/trace.js'
 import type { DirectSession, LegacyRoute } from '../../mcp/protocol/upstream.js'
 import { CallLogEntry } from '../call-log.js'
@@ -20,7 +20,7 @@ import { tellSession } from '../logger.js'
 import { failureError, lastOf } from '../outcome.js'
 import { endWith } from '../token-end.js'
 import type { SortedBatch } from './batch.js'
-import { TranslatedSession } from './half.js'
+import { callerOf, TranslatedSession } from './half.js'
 import { InFlight } from './in-flight.js'
 import { LinkedCall } from './linked-call.js'
 import type { AboutRequest, ClientSession, OpenOptions, SessionPlace, SessionRecord } from './session.js'
@@ -28,11 +28,9 @@ import type { AboutRequest, ClientSession, OpenOptions, SessionPlace, SessionRec
 /** Milliseconds in which a server over HTTP ends a call itself that its client has cancelled, with an answer or without. */
 const END_WITHIN = 1_000
 
-type ClientDeclaration = Pick<SessionRecord, 'clientInfo' | 'capabilities' | 'reportsRoots'>
-
 export interface DirectClientSessionOptions extends OpenOptions {
   /** What the client has said in `initialize`; undefined if that cannot be read. */
-  opening: ClientDeclaration | undefined
+  opening: Pick<SessionRecord, 'clientInfo' | 'capabilities' | 'reportsRoots'> | undefined
   serverTransport: Exclude<LegacyRoute, 'translate'>['transport']
 }
 
@@ -61,7 +59,7 @@ export class DirectClientSession implements ClientSession {
     this.#options = options
     const { outlet, log, session } = options
     this.#recorder = log.telemetry?.recorder?.session(session)
-    this.#report('opened')
+    tellSession('opened', this.#options, this.#caller)
     direct.attach({
       isIdle: () => this.open === 0 && outlet.isIdle(),
       message: (text, about) => {
@@ -119,8 +117,9 @@ export class DirectClientSession implements ClientSession {
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const stop = ends && endWith(ends, controller)
-    const options = { batch, leaves, recorder: this.#recorder, revision: this.revision }
-    const call = new LinkedCall(request, this.#caller, this.direct, record, send, options)
+    const { direct, revision } = this
+    const parts = { caller: this.#caller, recorder: this.#recorder, direct, revision, batch, leaves }
+    const call = new LinkedCall({ ...parts, request, record, send })
     controller.link = call
     try {
       let last: Frame
@@ -189,24 +188,21 @@ export class DirectClientSession implements ClientSession {
   }
 
   take(message: Notification | Response, received?: ReceivedOneWay): Promise<void> | undefined {
-    this.#recorder?.received(message, this.#cancelledBy(message))
-    if (message.kind === 'response') return this.direct.respond(message, received)
+    const { direct } = this
+    const isCancellation = message.kind === 'notification' && message.method === 'notifications/cancelled'
+    const cancelled = isCancellation ? this.#running.named(message.params) : undefined
+    this.#recorder?.received(message, cancelled?.call)
+    if (message.kind === 'response') return direct.respond(message, received)
     const { method, params } = message
-    const cancels = method === 'notifications/cancelled' && !this.#isOfOther(message)
-    const isPassed = cancels ? this.direct.keepsIds : this.#carries(method)
-    const passed = isPassed
-      ? this.direct.notify(method, typeof params === 'string' ? EMPTY : params, received)
-      : undefined
-    if (cancels) this.#running.cancel(params, this.direct.keepsIds ? END_WITHIN : 0)
+    // Over HTTP, it may name a request that the client has sent to another replica.
+    const cancels = isCancellation && !(direct.keepsIds && cancelled === undefined)
+    const isPassed = cancels ? direct.keepsIds : isOfLegacySession(method) || this.#carriesUnknown
+    const passed = isPassed ? direct.notify(method, typeof params === 'string' ? EMPTY : params, received) : undefined
+    if (cancels) this.#running.cancel(params, direct.keepsIds ? END_WITHIN : 0)
     return passed
   }
 
-  /** Whether a notification goes to the server: one that the bridge does not know may name what is hidden. */
-  #carries(method: string): boolean {
-    if (LEGACY_CLIENT_NOTIFICATIONS.has(method) || method === 'notifications/tasks/status') return true
-    return this.#carriesUnknown
-  }
-
+  /** Whether a message goes on that the bridge does not know: it may name what is hidden. */
   get #carriesUnknown(): boolean {
     const { upstream, sender } = this.#options
     return upstream.carriesUnknown?.(sender) ?? true
@@ -231,7 +227,7 @@ export class DirectClientSession implements ClientSession {
     this.#closed = true
     this.#running.abortAll()
     this.direct.close()
-    this.#report(this.#lost ? 'lost' : 'ended')
+    tellSession(this.#lost ? 'lost' : 'ended', this.#options, this.#caller)
   }
 
   /** Policies may still be busy with answers and errors that are to be sent before the end. */
@@ -241,25 +237,4 @@ export class DirectClientSession implements ClientSession {
       else end()
     })
   }
-
-  /** Whether a message cancels a request that the client has sent to another replica. */
-  #isOfOther({ params }: Notification): boolean {
-    return this.direct.keepsIds === true && this.#running.named(params) === undefined
-  }
-
-  #report(what: 'opened' | 'ended' | 'lost'): void {
-    tellSession(what, this.#options, this.#caller)
-  }
-
-  /** The call that a message of the client cancels. */
-  #cancelledBy(message: Notification | Response): number | undefined {
-    const cancels = message.kind === 'notification' && message.method === 'notifications/cancelled'
-    return cancels ? this.#running.named(message.params)?.call : undefined
-  }
-}
-
-/** The client, by its `initialize`. The server has accepted it, whatever it says. */
-export function callerOf(opening: ClientDeclaration | undefined): Caller {
-  const { clientInfo, capabilities = '{}' as Json, reportsRoots } = opening ?? {}
-  return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }
 }

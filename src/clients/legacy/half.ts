@@ -29,15 +29,8 @@ import {
 } from '../../base/rpc/splice.js'
 import { ECHOED, printable } from '../../base/texts/printable.js'
 import { HangUp } from '../../base/time/hang-up.js'
-import {
-  type Call,
-  type Caller,
-  type Final,
-  type Grant,
-  ignoreNotifications,
-  type Notice,
-  type Notify,
-} from '../../mcp/protocol/call.js'
+import { bridgeCall } from '../../mcp/protocol/bridge-call.js'
+import type { Call, Caller, Final, Grant, Notice, Notify } from '../../mcp/protocol/call.js'
 import { type Downlevel, downlevelNotification } from '../../mcp/protocol/downlevel/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../../mcp/protocol/eras.js'
 import {
@@ -52,7 +45,7 @@ import {
 import {
   CALL_TOOL,
   isLogLevel,
-  LEGACY_CLIENT_NOTIFICATIONS,
+  isOfLegacySession,
   LISTEN,
   LOG_LEVELS,
   methodTraits,
@@ -131,16 +124,8 @@ export class TranslatedSession implements ClientSession {
       within: options.settings.answerWithin,
       report: (what, call) => tell(this.#options.log, { kind: 'question', what, call }),
     })
-    this.#client = new AskedSession({
-      principal: options.sender.principal,
-      caller: this.#caller,
-      questions: this.#questions,
-      outlet: options.outlet,
-      memory: options.memory,
-      recorder: options.log.telemetry?.recorder,
-      session: options.session,
-    })
-    this.#report('opened')
+    this.#client = new AskedSession(this.#caller, this.#questions, options)
+    tellSession('opened', this.#options, this.#caller)
     this.#disconnected = options.upstream.connected?.(options.sender.principal, this.#client)
     this.#changes = new SessionChanges({
       offered,
@@ -156,7 +141,8 @@ export class TranslatedSession implements ClientSession {
     const opening = decodeInitialize(request)
     const caller = callerOf(opening)
     const controller = new HangUp()
-    const call = callFrom('server/discover', NO_ORIGIN, EMPTY, { caller, controller, record, options })
+    const whose = { caller, log: record }
+    const call = ownCall('server/discover', options, controller, { ...whose, params: NO_ORIGIN })
     record.note({ clientRevision: opening.revision })
     const discovered = await options.upstream.handle(call)
     if (discovered.kind === 'error') {
@@ -169,7 +155,7 @@ export class TranslatedSession implements ClientSession {
       throw new Fault('upstreamProtocol', 'The server answered server/discover without a result')
     const to = downlevelFor(opening.revision, options)
     const complete = await withUndeclaredLists(discovered, (method) =>
-      options.upstream.handle(callFrom(method, EMPTY, EMPTY, { caller, controller, record, options })),
+      options.upstream.handle(ownCall(method, options, controller, whose)),
     )
     const { answer, offered } = initializeResult(complete, to, options.settings.serverInfo)
     const kept = detach(write(offered))
@@ -293,18 +279,13 @@ export class TranslatedSession implements ClientSession {
       this.#subscribeIfReady()
     } else if (method === 'notifications/cancelled') {
       this.#running.cancel(params)
-    } else if (method === ROOTS_CHANGED ? this.#caller.reportsRoots : !this.#isOwn(method)) {
+    } else if (method === ROOTS_CHANGED ? this.#caller.reportsRoots : !isOfLegacySession(method)) {
       const { params: payload, meta } = decodeRequest({ ...message, kind: 'request', id: '0' as Request['id'] })
       const { principal, credential } = this.#options.sender
       const notice: Notice = { method, params: payload, meta, caller: this.#caller, principal, credential }
       this.#options.upstream.notify(notice)?.catch(() => {})
     }
     return undefined
-  }
-
-  /** Whether a notification concerns only this session, or tasks of it. */
-  #isOwn(method: string): boolean {
-    return LEGACY_CLIENT_NOTIFICATIONS.has(method) || method === 'notifications/tasks/status'
   }
 
   isFor(message: Notification | Response): boolean {
@@ -334,11 +315,7 @@ export class TranslatedSession implements ClientSession {
     this.#changes.stop()
     this.#reservation.end()
     this.#disconnected?.()
-    this.#report('ended')
-  }
-
-  #report(what: 'opened' | 'ended'): void {
-    tellSession(what, this.#options, this.#caller)
+    tellSession('ended', this.#options, this.#caller)
   }
 
   /** Methods that the bridge answers itself, because they concern the session. */
@@ -384,10 +361,24 @@ export class TranslatedSession implements ClientSession {
       record.recorder?.sent(text, origin)
       return send({ text })
     }
-    const progress = progressToken !== undefined
-    const client = this.#client
-    const parts = { caller: this.#caller, controller, record, options: this.#options, progress, notify, grant, client }
-    const call = callFrom(method, method === CALL_TOOL ? edit(params, NO_TASK) : params, meta, parts)
+    const { sender } = this.#options
+    const call: Call = {
+      method,
+      params: method === CALL_TOOL ? edit(params, NO_TASK) : params,
+      meta,
+      progress: progressToken !== undefined,
+      caller: this.#caller,
+      principal: sender.principal,
+      credential: sender.credential,
+      grant: grant ?? sender.grant,
+      inBand: true,
+      client: this.#client,
+      patient: sender.patient,
+      notify,
+      signal: controller,
+      abort: (reason) => controller.abort(reason),
+      log: record,
+    }
     return call
   }
 
@@ -408,10 +399,8 @@ export class TranslatedSession implements ClientSession {
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = edit(params, NO_TASK)
     return this.#tasks.start(bare, value(task, 'ttl'), async ({ about, controller, notify, send }) => {
-      const client = this.#client
-      const own = { caller: this.#caller, controller, record, options: this.#options, client }
-      const parts = { ...own, progress: true, notify, grant }
-      const call = callFrom(CALL_TOOL, bare, meta, parts)
+      const asked = { params: bare, meta, progress: true, notify, client: this.#client, ...(grant && { grant }) }
+      const call = ownCall(CALL_TOOL, this.#options, controller, { ...asked, caller: this.#caller, log: record })
       const reply = await this.#options.upstream.handle(call)
       return isOutcome(reply) ? reply : this.#continueCall(call, reply, record, send, about)
     })
@@ -428,12 +417,8 @@ export class TranslatedSession implements ClientSession {
     const taskId = stringUnder(params, 'taskId')
     const called = this.#tasks.paramsOf(taskId)
     const outcome = await this.#tasks.result(taskId, controller, (text) => send({ text }))
-    const call = callFrom(CALL_TOOL, called, EMPTY, {
-      caller: this.#caller,
-      controller,
-      record,
-      options: this.#options,
-    })
+    const whose = { caller: this.#caller, log: record }
+    const call = ownCall(CALL_TOOL, this.#options, controller, { ...whose, params: called })
     const { text, origin } = encodeReply(outcome, id, call, undefined, this.#to, String(taskId))
     record.ended(outcome, text, origin)
     return { text, last: { status: 200 } }
@@ -460,7 +445,7 @@ export class TranslatedSession implements ClientSession {
     const fields = { clientEra: 'legacy', clientTransport: transport, method: LISTEN } as const
     const record = new CallLogEntry(log, fields)
     const caller = { ...this.#caller, logLevel: undefined }
-    return listen(callFrom(LISTEN, params, EMPTY, { caller, controller, record, options: this.#options, notify }))
+    return listen(ownCall(LISTEN, this.#options, controller, { caller, log: record, params, notify }))
   }
 
   #deliver(method: string, params: Payload): void {
@@ -473,7 +458,9 @@ export class TranslatedSession implements ClientSession {
   }
 }
 
-function callerOf({ clientInfo, capabilities, reportsRoots }: Opening): Caller {
+/** The client, by its `initialize`. The server has accepted it, whatever it says. */
+export function callerOf(opening: Partial<Pick<Caller, 'clientInfo' | 'capabilities' | 'reportsRoots'>> = {}): Caller {
+  const { clientInfo, capabilities = '{}', reportsRoots } = opening
   return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }
 }
 
@@ -516,49 +503,14 @@ function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions):
   }
 }
 
-interface CallParts {
-  caller: Caller
-  controller: HangUp
-  record: CallLogEntry
-  options: OpenOptions
-  progress?: boolean
-  notify?: Notify
-  grant?: Grant | undefined
-  client?: AskedSession
-}
-
-function callFrom(
+/** A call of the session that is not the call of a request. */
+function ownCall(
   method: string,
-  params: Payload,
-  meta: Payload,
-  {
-    caller,
-    controller,
-    record,
-    options: { sender },
-    progress = false,
-    notify = ignoreNotifications,
-    grant = sender.grant,
-    client,
-  }: CallParts,
+  { sender }: OpenOptions,
+  controller: HangUp,
+  parts: Pick<Call, 'caller' | 'log'> & Partial<Call>,
 ): Call {
-  return {
-    method,
-    params,
-    meta,
-    progress,
-    caller,
-    principal: sender.principal,
-    credential: sender.credential,
-    grant,
-    inBand: true,
-    client,
-    patient: sender.patient,
-    notify,
-    signal: controller,
-    abort: (reason) => controller.abort(reason),
-    log: record,
-  }
+  return { ...bridgeCall(method, { ...sender, caller: parts.caller }, controller), inBand: true, ...parts }
 }
 
 function uriIn(params: Payload): string {

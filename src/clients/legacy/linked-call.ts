@@ -7,18 +7,8 @@ import { error as errorMessage, notification, type Request, result } from '../..
 import type { Wire } from '../../base/rpc/source.js'
 import { EMPTY, edit, isEmpty } from '../../base/rpc/splice.js'
 import { edited, type PassedEvent } from '../../base/rpc/sse.js'
-import type { Signal } from '../../base/time/hang-up.js'
 import type { SessionRecorder } from '../../mcp/ports/recorder.js'
-import type {
-  Call,
-  Caller,
-  Final,
-  Link,
-  Notify,
-  ReceivedHead,
-  SentBatch,
-  ServerNotification,
-} from '../../mcp/protocol/call.js'
+import type { Call, Caller, Final, Link, Notify, ReceivedHead, ServerNotification } from '../../mcp/protocol/call.js'
 import { metaOf } from '../../mcp/protocol/classify.js'
 import type { Encoded, MessageOrigin } from '../../mcp/protocol/encoded.js'
 import type { LegacyRevision } from '../../mcp/protocol/eras.js'
@@ -38,52 +28,41 @@ interface EncodedAnswer extends Encoded {
   event?: PassedEvent | undefined
 }
 
-/** What the session speaks, the batch that it belongs to, what aborts when the client disconnects before the answer, and what records the questions of the server. */
-interface Options extends Pick<AboutAsked, 'batch' | 'leaves'> {
-  recorder?: SessionRecorder | undefined
+/** A request in a session. `batch`: the one that it belongs to. `leaves` aborts when the client disconnects before the answer. */
+interface LinkedRequest extends Pick<AboutAsked, 'batch' | 'leaves'> {
+  request: Request
+  caller: Caller
+  direct: DirectSession
+  record: CallLogEntry
+  send: Send
+  /** Records the questions of the server. */
+  recorder: SessionRecorder | undefined
   revision: LegacyRevision
 }
 
 export class LinkedCall implements Link {
   readonly asked: Asked
   readonly revision: LegacyRevision
-  readonly #request: Request
-  readonly #direct: DirectSession
-  readonly #record: CallLogEntry
-  readonly #send: Send
-  readonly #batch: SentBatch | undefined
-  readonly #leaves: Signal | undefined
-  readonly #recorder: SessionRecorder | undefined
+  readonly #parts: LinkedRequest
   /** The server has answered, or the request has failed. */
   isSettled = false
   /** The answer has been sent to the client. */
   isSent: () => void = () => {}
   #isOver = false
 
-  constructor(
-    request: Request,
-    caller: Caller,
-    direct: DirectSession,
-    record: CallLogEntry,
-    send: Send,
-    { batch, leaves, recorder, revision }: Options,
-  ) {
+  constructor(parts: LinkedRequest) {
+    const { request, caller, revision } = parts
     const { method, params } = request
     const meta = metaOf(request)
     this.asked = { method, params: typeof params === 'string' ? EMPTY : params, meta, caller, answers: undefined }
     this.revision = revision
-    this.#request = request
-    this.#direct = direct
-    this.#record = record
-    this.#send = send
-    this.#batch = batch
-    this.#leaves = leaves
-    this.#recorder = recorder
+    this.#parts = parts
   }
 
   ask(call: Call): Promise<Final> {
+    const { direct, record, batch, leaves } = this.#parts
     // Policies read lists of the server, which are not what the client waits for.
-    const isOwn = call.log === this.#record
+    const isOwn = call.log === record
     return new Promise((resolve, reject) => {
       const say: TakeSessionMessage = ({ text, origin, answer, notification, dropped, event }) => {
         if (notification && typeof event !== 'number') {
@@ -92,7 +71,7 @@ export class LinkedCall implements Link {
           return isOwn ? call.notify(passed) : this.notify(passed)
         }
         if (!answer) return this.#pass(text, origin, event)
-        if (dropped && isOwn) this.#record.note({ dropped })
+        if (dropped && isOwn) record.note({ dropped })
         const reply = replyIn(answer)
         const source = 'unread' in answer ? undefined : answer.outcome.source
         reply.received = { era: 'legacy', id: answer.id, message: text, source, reply, http: answer.http }
@@ -105,15 +84,9 @@ export class LinkedCall implements Link {
       }
       const { forwarded, credential } = call
       const about = isOwn
-        ? {
-            forwarded,
-            credential,
-            call: this.#record.recorder?.number,
-            batch: this.#batch,
-            leaves: this.#leaves,
-          }
+        ? { forwarded, credential, call: record.recorder?.number, batch, leaves }
         : { forwarded, credential, ofBridge: true }
-      this.#direct.ask(this.#messageOf(call, isOwn), call.signal, say, about).catch((error: unknown) => {
+      direct.ask(this.#messageOf(call, isOwn), call.signal, say, about).catch((error: unknown) => {
         this.isSettled ||= isOwn
         reject(error)
       })
@@ -130,14 +103,15 @@ export class LinkedCall implements Link {
 
   #pass(text: Wire, origin: MessageOrigin | undefined, event: Frame['event']): Promise<void> | undefined {
     if (this.#isOver) return undefined
-    if (text !== '') this.#recorder?.sent(text, this.#record.recorder?.number, origin)
-    return this.#send({ text, event })
+    const { recorder, record, send } = this.#parts
+    if (text !== '') recorder?.sent(text, record.recorder?.number, origin)
+    return send({ text, event })
   }
 
   /** The answer for the client, and the head that the server has sent with it, unless it was edited. */
   encoded(reply: Final): EncodedAnswer {
     this.#isOver = true
-    const { id } = this.#request
+    const { id } = this.#parts.request
     const { received } = reply
     const passed = received && isUnedited(reply, received.reply) ? received : undefined
     const http = passed?.http
@@ -156,14 +130,14 @@ export class LinkedCall implements Link {
   /** What the server gets: the request as it came, unless anything has edited the call. */
   #messageOf({ method, params, meta }: Call, isOwn: boolean): Request {
     const { asked } = this
+    const { request, direct } = this.#parts
     // Over HTTP, headers say the same about the trace.
-    const hasMeta = isOwn && !this.#direct.keepsIds && meta !== asked.meta
+    const hasMeta = isOwn && !direct.keepsIds && meta !== asked.meta
     const isEdited =
-      method !== asked.method || params !== asked.params || (hasMeta && this.#request.params !== 'not an object')
-    if (!isEdited) return this.#request
+      method !== asked.method || params !== asked.params || (hasMeta && request.params !== 'not an object')
+    if (!isEdited) return request
     const written = hasMeta ? edit(params, { _meta: isEmpty(meta) ? undefined : meta }) : params
-    const { id } = this.#request
-    return { kind: 'request', id, method, params: written }
+    return { kind: 'request', id: request.id, method, params: written }
   }
 }
 

@@ -9,8 +9,8 @@ import type { Encoded } from '../../mcp/protocol/encoded.js'
 import { decodeInitialize } from '../../mcp/protocol/legacy-client.js'
 import type { AnsweredInitialize, DirectSession, LegacyRoute } from '../../mcp/protocol/upstream.js'
 import { CallLogEntry } from '../call-log.js'
-import { callerOf, DirectClientSession, type DirectClientSessionOptions } from './direct-session.js'
-import { TranslatedSession } from './half.js'
+import { DirectClientSession, type DirectClientSessionOptions } from './direct-session.js'
+import { callerOf, TranslatedSession } from './half.js'
 import type { Opened, OpenOptions } from './session.js'
 
 /** Answers `initialize` and opens the session. Never rejects: a failure is the answer. */

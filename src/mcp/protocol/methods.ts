@@ -124,6 +124,11 @@ export const LEGACY_CLIENT_NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/progress',
 ])
 
+/** Whether a notification of a client concerns its session in the legacy era, or tasks of it. */
+export function isOfLegacySession(method: string): boolean {
+  return LEGACY_CLIENT_NOTIFICATIONS.has(method) || method === 'notifications/tasks/status'
+}
+
 /** Severity of log messages (RFC 5424), least severe first. */
 export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
