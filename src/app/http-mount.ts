@@ -8,7 +8,7 @@ import { forwardedHeadersIn } from '../clients/http/forwarded-headers.js'
 import { ForwardedStreams } from '../clients/http/forwarded-streams.js'
 import { HandedSessions } from '../clients/http/handed-sessions.js'
 import type { HttpSession } from '../clients/http/session.js'
-import { type KeptSession, Sessions } from '../clients/http/sessions.js'
+import { Sessions } from '../clients/http/sessions.js'
 import { type SseSession, sse } from '../clients/http/sse.js'
 import type { SessionSettings } from '../clients/legacy/session.js'
 import { SharedListening } from '../clients/legacy/shared-listening.js'
@@ -80,7 +80,7 @@ export class HttpMount {
     const bounds = boundsIn(settings)
     const handed = replicas && new HandedSessions(replicas, name)
     this.#handed = handed
-    const ended = (id: string, session: KeptSession) => handed?.ended(id, session)
+    const ended = (session: HttpSession) => handed?.ended(session)
     const keeping = { ...bounds, replicas }
     this.#sessions = { http: new Sessions({ ...keeping, ended }), sse: new Sessions(keeping) }
     this.#listening = new SharedListening(options.upstream.handle)
@@ -193,7 +193,7 @@ export class HttpMount {
   /** Leaves the sessions that the server itself has named: they go on at another mount, or when the bridge is started again. */
   leaveNamed(): void {
     if (this.#handed) return
-    for (const [, { client, outlives }] of this.#sessions.http) if (outlives) client.direct?.leave?.()
+    for (const { client, outlives } of this.#sessions.http) if (outlives) client.direct?.leave?.()
   }
 
   /** Admits only requests that continue those in progress. */

@@ -8,7 +8,7 @@ import { EventStore } from '../../src/clients/http/event-store.js'
 import { HandedSessions } from '../../src/clients/http/handed-sessions.js'
 import { Refusals } from '../../src/clients/http/refusals.js'
 import type { HttpSession } from '../../src/clients/http/session.js'
-import { type KeptSession, Sessions } from '../../src/clients/http/sessions.js'
+import { Sessions } from '../../src/clients/http/sessions.js'
 import { auth } from '../../src/clients/plugins/auth.js'
 import type { Replicas } from '../../src/mcp/ports/replicas.js'
 import { Server } from '../../src/servers/server.js'
@@ -101,7 +101,7 @@ async function bridgeBefore(
   const upstream = upstreamAt(server)
   const app = fastify({ exposeHeadRoutes: false })
   const handed = replica && new HandedSessions(replica, 'weather')
-  const ended = (id: string, session: KeptSession) => handed?.ended(id, session)
+  const ended = (session: HttpSession) => handed?.ended(session)
   const sessions = new Sessions<HttpSession>({ max: 10, idle: 60_000, keepAlive: 15_000, replicas: replica, ended })
   await app.register(auth, { mode: { kind: 'none', loopback: true } })
   await app.register(endpoint, {

@@ -5,7 +5,8 @@
 
 import { BoundedSet } from '../../base/limits/bounded.js'
 import type { Replicas } from '../../mcp/ports/replicas.js'
-import type { ClientSession, SessionRecord } from '../legacy/session.js'
+import type { SessionRecord } from '../legacy/session.js'
+import type { HttpSession } from './session.js'
 
 /** The record of a session that its replica has left. */
 interface HandedSession {
@@ -20,17 +21,7 @@ interface HandedSession {
 }
 
 /** A session of this replica. */
-interface LeftSession {
-  readonly principal: string
-  readonly client: Pick<ClientSession, 'record' | 'direct'>
-}
-
-/** A session of this replica that others may go on with while it is here. */
-interface NotedSession extends LeftSession {
-  readonly id: string
-  /** What they know of it; undefined if nothing was ever written. */
-  noted: string | undefined
-}
+type OwnSession = Pick<HttpSession, 'id' | 'principal' | 'client' | 'from' | 'noted'>
 
 /** The result of taking over a session. */
 export type Taken =
@@ -60,7 +51,8 @@ const AT_ONCE = 500
 export class HandedSessions {
   readonly #replicas: Pick<Replicas, 'id' | 'records'>
   readonly #mount: string
-  #leaving: Promise<void> = Promise.resolve()
+  /** Resolves when the other replicas can find the left sessions. */
+  left: Promise<void> = Promise.resolve()
   /** Replicas that have left sessions. */
   readonly #left = new BoundedSet<string>(MAX_LEFT)
 
@@ -70,13 +62,8 @@ export class HandedSessions {
   }
 
   /** Leaves sessions to the other replicas. Sessions without a record end, and all end while Redis is unreachable. */
-  leave(sessions: Iterable<[id: string, session: LeftSession]>): void {
-    this.#leaving = this.#leave([...sessions])
-  }
-
-  /** Resolves when the other replicas can find the left sessions. */
-  get left(): Promise<void> {
-    return this.#leaving
+  leave(sessions: Iterable<OwnSession>): void {
+    this.left = this.#leave([...sessions])
   }
 
   /** Whether a replica is shutting down or gone, so that it must not be asked for sessions. */
@@ -84,10 +71,10 @@ export class HandedSessions {
     return this.#left.has(replica)
   }
 
-  async #leave(sessions: readonly [id: string, session: LeftSession][]): Promise<void> {
+  async #leave(sessions: readonly OwnSession[]): Promise<void> {
     const { id: from, records } = this.#replicas
     for (let at = 0; at < sessions.length; at += AT_ONCE) {
-      const written = sessions.slice(at, at + AT_ONCE).map(async ([id, { principal, client }]) => {
+      const written = sessions.slice(at, at + AT_ONCE).map(async ({ id, principal, client }) => {
         const { record } = client
         if (!record) return
         const handed: HandedSession = { mount: this.#mount, principal, from, record }
@@ -102,7 +89,7 @@ export class HandedSessions {
    * Lets other replicas go on with a session of the server itself if this one is killed. Does nothing if they know all that they
    * need.
    */
-  async note(session: NotedSession): Promise<void> {
+  async note(session: OwnSession): Promise<void> {
     const { id, principal, client } = session
     const { id: self, records } = this.#replicas
     const { record } = client
@@ -117,7 +104,7 @@ export class HandedSessions {
 
   /** Takes over a session, unless another replica has done so. Undefined if no replica has left it. Rejects with a Fault. */
   async take(id: string, { principal, without, mayTake }: Taking): Promise<Taken | undefined> {
-    await this.#leaving
+    await this.left
     const { id: self, records } = this.#replicas
     return records.change<Taken | undefined>(KIND, id, KEPT, (text) => {
       const handed = text === undefined ? undefined : (JSON.parse(text) as HandedSession)
@@ -133,7 +120,7 @@ export class HandedSessions {
   }
 
   /** To be called when a session of this replica has ended: nobody goes on with it. */
-  ended(id: string, { from, noted }: { from?: string | undefined; noted?: string | undefined }): void {
+  ended({ id, from, noted }: OwnSession): void {
     if ((from ?? noted) !== undefined) this.#replicas.records.forget(KIND, id)
   }
 }

@@ -145,7 +145,7 @@ export class SessionRequests {
   #takeAll(
     batch: SortedBatch,
     session: HttpSession,
-    at: Pick<RequestAtEndpoint, 'request' | 'reply'>,
+    at: RequestAtEndpoint,
   ): Promise<void> | undefined {
     const { requests, others, errors } = batch
     const { client } = session
@@ -169,7 +169,7 @@ export class SessionRequests {
   #takeOneWay(
     message: Notification | Response,
     { client }: HttpSession,
-    at: Pick<RequestAtEndpoint, 'request' | 'reply'>,
+    at: RequestAtEndpoint,
   ): Promise<void> | undefined {
     const text = textWithoutAbsent(message)
     const bytes = text === undefined ? (at.request.body as Uint8Array) : Buffer.from(text)
@@ -178,7 +178,7 @@ export class SessionRequests {
 
   /** Answers what gets no answer: its client gets what the server says to it, or 202. */
   #hear(
-    { request, reply }: Pick<RequestAtEndpoint, 'request' | 'reply'>,
+    { request, reply }: RequestAtEndpoint,
     client: ClientSession,
     take: (received: Heard) => Promise<void> | undefined,
   ): Promise<void> | undefined {

@@ -18,10 +18,6 @@ export interface KeptSession {
   readonly unanswered: number
   /** Whether the client has closed its last GET stream. */
   readonly gone?: boolean
-  /** The replica that had it before. */
-  readonly from?: string | undefined
-  /** What other replicas know of it. */
-  readonly noted?: string | undefined
   /** Sends a keep-alive on its streams. */
   keepAlive(): void
   /** Ends endless streams. Requests in flight may still be answered. */
@@ -43,9 +39,9 @@ export interface SessionBounds {
   keepAlive: number
 }
 
-export interface SessionsOptions extends SessionBounds {
+export interface SessionsOptions<S extends KeptSession = KeptSession> extends SessionBounds {
   /** Called when a session has ended, unless it may continue in another replica. */
-  ended?: ((id: string, session: KeptSession) => void) | undefined
+  ended?: ((session: S) => void) | undefined
   /** The other replicas, if there are several. Session ids name the replica that owns the session. */
   replicas?: Pick<Replicas, 'sessionId' | 'ownerOf'> | undefined
 }
@@ -61,7 +57,7 @@ export type SessionStore<S extends KeptSession> = Pick<
 
 /** All sessions of one server and one transport. */
 export class Sessions<S extends KeptSession> {
-  readonly #options: SessionsOptions
+  readonly #options: SessionsOptions<S>
   readonly #sessions = new Map<string, Entry<S>>()
   readonly #occupancy: Occupancy
   #timer: NodeJS.Timeout
@@ -70,7 +66,7 @@ export class Sessions<S extends KeptSession> {
   /** Whether the bridge is about to listen no more. */
   cut = false
 
-  constructor(options: SessionsOptions) {
+  constructor(options: SessionsOptions<S>) {
     this.#options = { ...options }
     this.#occupancy = new Occupancy(new Bound(options), 'sessions of clients')
     this.#timer = this.#ticking()
@@ -88,9 +84,8 @@ export class Sessions<S extends KeptSession> {
     return this.#sessions.size
   }
 
-  /** The sessions, by id. */
-  *[Symbol.iterator](): IterableIterator<[id: string, session: S]> {
-    for (const [id, { session }] of this.#sessions) yield [id, session]
+  *[Symbol.iterator](): IterableIterator<S> {
+    for (const { session } of this.#sessions.values()) yield session
   }
 
   has(id: string): boolean {
@@ -136,7 +131,7 @@ export class Sessions<S extends KeptSession> {
     this.#sessions.delete(id)
     this.#occupancy.leave(entry)
     entry.session.close()
-    if (!this.draining) this.#options.ended?.(id, entry.session)
+    if (!this.draining) this.#options.ended?.(entry.session)
   }
 
   /** A store with these sessions and the remaining ones of `others`. New sessions are added to these. */
@@ -164,14 +159,14 @@ export class Sessions<S extends KeptSession> {
   /** The number of requests without an answer yet, of all sessions. */
   get unanswered(): number {
     let sum = 0
-    for (const { session } of this.#sessions.values()) sum += session.unanswered
+    for (const { unanswered } of this) sum += unanswered
     return sum
   }
 
   /** Accepts no new sessions. Requests in flight may end. */
   drain(): void {
     this.draining = true
-    for (const { session } of [...this.#sessions.values()]) session.drain()
+    for (const session of [...this]) session.drain()
   }
 
   /** Ends all sessions. */
@@ -193,17 +188,17 @@ export class Sessions<S extends KeptSession> {
   #tick(): void {
     for (const entry of this.#sessions.values()) if (entry.session.busy) entry.lastUsed = performance.now()
     this.#occupancy.endIdle()
-    for (const { session } of this.#sessions.values()) session.keepAlive()
+    for (const session of this) session.keepAlive()
   }
 }
 
 class Entry<S extends KeptSession> implements Occupant {
   readonly session: S
   readonly end: () => void
-  readonly #options: SessionsOptions
+  readonly #options: SessionBounds
   lastUsed = performance.now()
 
-  constructor(session: S, options: SessionsOptions, end: () => void) {
+  constructor(session: S, options: SessionBounds, end: () => void) {
     this.session = session
     this.#options = options
     this.end = end
