@@ -31,12 +31,8 @@ export class ClientTraces {
   /** Requests of the server that the client has not answered. */
   readonly #questions = new Map<string, Id>()
   #hasLevel = false
-  #remains = false
-
   /** Whether all of it can be undone. */
-  get canUndo(): boolean {
-    return !this.#remains
-  }
+  canUndo = true
 
   /** Notes a request of the client. */
   requested(request: Pick<Request, 'method' | 'params'>): void {
@@ -45,17 +41,17 @@ export class ClientTraces {
     else if (method === 'resources/subscribe') {
       const uri = typeof params === 'string' ? undefined : stringUnder(params, 'uri')
       if (uri !== undefined && uri.length <= MAX_ADDRESS && this.#uris.size < MAX_UNDONE) this.#uris.add(uri)
-      else this.#remains = true
-    } else if (!Object.hasOwn(methods, method) || concernsTasks(request)) this.#remains = true
+      else this.canUndo = false
+    } else if (!Object.hasOwn(methods, method) || concernsTasks(request)) this.canUndo = false
   }
 
   notified(method: string): void {
-    if (leavesTraces(method)) this.#remains = true
+    if (leavesTraces(method)) this.canUndo = false
   }
 
   /** Notes a request of the server. It may keep the roots of this client. */
   asked({ method, id }: Request): void {
-    if (method === 'roots/list') this.#remains = true
+    if (method === 'roots/list') this.canUndo = false
     this.#questions.set(detach(idKey(id)), detach(id))
   }
 

@@ -1,6 +1,5 @@
 /**
- * The legacy half of a server: answers calls, delivers notifications and serves legacy clients, all through sessions,
- * and sets how many tasks there may be, and for how long.
+ * The legacy half of a server: answers calls, delivers notifications and serves legacy clients, all through sessions.
  */
 
 import { edit, stringUnder } from '../../base/rpc/splice.js'
@@ -16,11 +15,7 @@ import { leavesTraces } from './client-traces.js'
 import { LegacyHandler } from './handler.js'
 import { ParkedCalls } from './parked.js'
 import { LegacySessions } from './sessions.js'
-import { LegacyTasks } from './tasks.js'
-
-/** Requested lifetime of a task in milliseconds, and the maximum number of tasks remembered at once. */
-const TASK_TTL = 3_600_000
-const MAX_SERVER_TASKS = 1_000
+import { LegacyTasks, MAX_SERVER_TASKS } from './tasks.js'
 
 export class LegacyHalf implements Half {
   readonly handle: Handler
@@ -39,7 +34,7 @@ export class LegacyHalf implements Half {
     this.sessions = new LegacySessions(options, access)
     this.routes = new ClientRoutes(options, access, this.sessions)
     this.parked = new ParkedCalls({ server, observe, replica, share, memory, ...parked })
-    this.#tasks = new LegacyTasks({ server, ttl: TASK_TTL, max: MAX_SERVER_TASKS, share, memory, keys, replica })
+    this.#tasks = new LegacyTasks({ server, share, memory, keys, replica })
     const { sessions, parked: parkedCalls } = this
     this.handle = new LegacyHandler({ options, sessions, parked: parkedCalls, tasks: this.#tasks }).answerFromSession
   }

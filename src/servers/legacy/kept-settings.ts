@@ -12,8 +12,6 @@ import type { DirectServerSession } from './direct-session.js'
 const MAX_SUBSCRIPTIONS = 1_000
 const MAX_SUBSCRIBE_PARAMS = 8 * 1024
 
-type SettingsLog = Pick<Log, 'warn'>
-
 export class KeptSettings {
   /** Parameters of `notifications/initialized`; undefined until the client has sent it. */
   #initialized: { params: Json | undefined } | undefined
@@ -30,11 +28,6 @@ export class KeptSettings {
       logLevel: isLogLevel(level) ? level : undefined,
       uris: [...this.#subscriptions.keys()],
     }
-  }
-
-  /** The URIs of resources that the client has subscribed to. */
-  get uris(): IterableIterator<string> {
-    return this.#subscriptions.keys()
   }
 
   initialized(params: Json | undefined): void {
@@ -55,7 +48,7 @@ export class KeptSettings {
   }
 
   /** Repeats the settings in a replacement session. Logs what the server refuses, and continues without it. */
-  async restore(direct: DirectServerSession, log: SettingsLog): Promise<void> {
+  async restore(direct: DirectServerSession, log: Pick<Log, 'warn'>): Promise<void> {
     if (this.#initialized) direct.notify('notifications/initialized', this.#initialized.params)?.catch(() => {})
     await direct.begun
     const requests: [method: string, params: Json][] = [...this.#subscriptions.values()].map((params) => [

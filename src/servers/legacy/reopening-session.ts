@@ -263,7 +263,7 @@ export class ReopeningSession implements DirectSession {
       for (const { method, params } of everythingIn(changed))
         listener.message(notification(method, isEmpty(params) ? undefined : write(params)))
     }
-    report({ lists: [], uris: [...this.#settings.uris] })
+    report({ lists: [], uris: this.#settings.now.uris })
     const changed = await this.#lists.changed((method, params) => direct.request(method, params))
     const { lists } = changesIn(capabilitiesIn(this.#answer))
     report({ lists: lists.filter((list) => changed.includes(list)), uris: [] })

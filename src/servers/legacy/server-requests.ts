@@ -3,11 +3,12 @@
  * waits for its call.
  */
 
-import { idKey, type Params, type Request, type RpcError, readId } from '../../base/rpc/message.js'
+import { idKey, type Params, type Request, type RpcError } from '../../base/rpc/message.js'
 import { weightOf } from '../../base/rpc/source.js'
-import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../base/rpc/splice.js'
+import { EMPTY, type Json, objectIn, type Payload, parseObject, textUnder, value } from '../../base/rpc/splice.js'
 import { ECHOED, printable } from '../../base/texts/printable.js'
 import type { AskedClient } from '../../mcp/protocol/call.js'
+import { cancelledId } from '../../mcp/protocol/cancelled.js'
 import type { MessageOrigin } from '../../mcp/protocol/encoded.js'
 import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import { capabilityFor, isShowable, type Needed, uncovered } from '../../mcp/protocol/input.js'
@@ -197,8 +198,7 @@ export class ServerRequests {
 
   /** Takes the server's `notifications/cancelled`: withdraws the question that it names. */
   withdraw(params: Params): void {
-    const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
-    const id = text === undefined ? undefined : readId(text)
+    const id = cancelledId(params)
     const question = id && this.#open.get(idKey(id))
     if (!question) return
     question.withdrawn = true

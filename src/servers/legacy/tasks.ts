@@ -39,15 +39,15 @@ import type { LegacySession } from './session.js'
 import { TaskIds } from './task-ids.js'
 
 export interface TasksOptions extends SealingOptions {
-  /** Requested lifetime of a task in milliseconds. */
-  ttl: number
-  /** The maximum number of tasks remembered at once. */
-  max: number
   /** One principal's share of the room that others leave; 1 by default. */
   share?: number | undefined
   memory: Memory
 }
 
+/** The maximum number of tasks remembered at once. */
+export const MAX_SERVER_TASKS = 1_000
+/** Requested lifetime of a task in milliseconds. */
+const TASK_TTL = 3_600_000
 /** Minimum milliseconds between two polls of a followed task. */
 const POLL_EVERY = 1_000
 
@@ -86,8 +86,7 @@ export class LegacyTasks {
   constructor(options: TasksOptions) {
     this.#options = options
     this.#ids = new TaskIds(options)
-    const { max, share = 1 } = options
-    this.#bound = new Bound({ max, share })
+    this.#bound = new Bound({ max: MAX_SERVER_TASKS, share: options.share ?? 1 })
   }
 
   get size(): number {
@@ -101,7 +100,7 @@ export class LegacyTasks {
 
   /** The params of a `tools/call` that creates a task. */
   augmented(call: Call, { handshake }: LegacySession): Payload {
-    return edit(encodeParams(call, handshake.revision, undefined), { task: `{"ttl":${this.#options.ttl}}` })
+    return edit(encodeParams(call, handshake.revision, undefined), { task: `{"ttl":${TASK_TTL}}` })
   }
 
   /** Calls a tool as a task. Resolves to the server's error if it refuses. Rejects with a ChannelError, or a Fault. */
@@ -139,7 +138,7 @@ export class LegacyTasks {
       waiting: undefined,
       result: undefined,
       answered: () => {},
-      timer: setTimeout(() => this.#forget(known), this.#options.ttl).unref(),
+      timer: setTimeout(() => this.#forget(known), TASK_TTL).unref(),
     }
     session.use()
     this.#tasks.set(known.id, known)
@@ -149,10 +148,9 @@ export class LegacyTasks {
 
   /** Takes room for one more task of `bytes`. Throws a Fault if there is none. */
   #room(principal: string, bytes: number): Reservation {
-    const { max } = this.#bound
     const reached = this.#bound.reached(principal)
     if (reached === 'full')
-      throw new Fault('overloaded', `All ${max} tasks of the server are in use`, { retryAfter: 1 })
+      throw new Fault('overloaded', `All ${MAX_SERVER_TASKS} tasks of the server are in use`, { retryAfter: 1 })
     if (reached)
       throw new Fault('rateLimited', 'This caller already uses its share of the tasks of the server', { retryAfter: 1 })
     const reservation = this.#options.memory.mustReserve(principal, bytes)
