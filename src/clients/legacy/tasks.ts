@@ -23,28 +23,6 @@ interface RunTask extends Required<Pick<CallContext, 'send' | 'about'>> {
 /** Makes the call of a task. */
 export type Run = (running: RunTask) => Promise<TranslatedOutcome>
 
-interface Task {
-  id: string
-  /** The params of the call that are needed to encode its result. */
-  params: Payload
-  status: TaskStatus
-  statusMessage: string | undefined
-  createdAt: string
-  lastUpdatedAt: string
-  ttl: number
-  controller: HangUp
-  outcome: TranslatedOutcome | undefined
-  failure: Fault | undefined
-  /** Sends a request to the client; undefined while no `tasks/result` is waiting. */
-  ask: ((text: Wire) => void) | undefined
-  /** Resolves `changed`. */
-  wake: () => void
-  changed: Promise<void>
-  timer: NodeJS.Timeout | undefined
-  /** For the result. */
-  reservation: Reservation
-}
-
 /** Most tasks of one session. */
 const MAX_SESSION_TASKS = 100
 /** Milliseconds for which a task is stored. */
@@ -70,36 +48,18 @@ export class EmulatedTasks {
   start(params: Payload, ttl: unknown, run: Run): Json {
     if (this.#tasks.size >= MAX_SESSION_TASKS)
       throw new Fault('overloaded', `Too many tasks in this session (at most ${MAX_SESSION_TASKS})`, { retryAfter: 1 })
-    const now = new Date().toISOString()
-    const task: Task = {
-      id: crypto.randomUUID(),
-      params: parseObject(write(edit(EMPTY, { name: raw(params, 'name') }))),
-      status: 'working',
-      statusMessage: undefined,
-      createdAt: now,
-      lastUpdatedAt: now,
-      ttl: typeof ttl === 'number' && ttl > 0 ? Math.min(ttl, TTL.most) : TTL.usual,
-      controller: new HangUp(),
-      outcome: undefined,
-      failure: undefined,
-      ask: undefined,
-      wake: () => {},
-      changed: Promise.resolve(),
-      timer: undefined,
-      reservation: this.#reserve(),
-    }
+    const task = new Task(params, ttl, this.#reserve())
     // The params are in memory twice: as received, and as sent to the server.
     task.reservation.mustResize(2 * sizeOf(params))
-    renew(task)
     task.timer = setTimeout(() => this.#forget(task), task.ttl).unref()
     this.#tasks.set(task.id, task)
     this.#follow(task, run).catch(() => {})
-    return `{"task":${jsonOf(task)}}`
+    return `{"task":${task.json}}`
   }
 
   /** The Task. Throws a Fault for an unknown id, like all methods that take one. */
   get(id: unknown): Json {
-    return jsonOf(this.#find(id))
+    return this.#find(id).json
   }
 
   /** The params of the task's call that are needed to encode its result. */
@@ -109,7 +69,7 @@ export class EmulatedTasks {
 
   /** The result of `tasks/list`. */
   list(): Json {
-    return `{"tasks":[${[...this.#tasks.values()].map(jsonOf).join(',')}]}`
+    return `{"tasks":[${[...this.#tasks.values()].map(({ json }) => json).join(',')}]}`
   }
 
   /** Cancels a task. Returns the Task. Throws a Fault if it has ended. */
@@ -118,8 +78,8 @@ export class EmulatedTasks {
     if (task.outcome || task.failure || task.status === 'cancelled')
       throw new Fault('invalidParams', `The task is already ${task.status}`)
     task.controller.abort('The task was cancelled')
-    update(task, 'cancelled')
-    return jsonOf(task)
+    task.update('cancelled')
+    return task.json
   }
 
   /**
@@ -161,7 +121,7 @@ export class EmulatedTasks {
     const notify = ({ method, params }: ServerNotification) => {
       const message = method === 'notifications/progress' ? value(params, 'message') : undefined
       if (typeof message === 'string') task.statusMessage = detach(message.slice(0, MAX_NAME))
-      if (task.status !== 'cancelled') update(task, 'working')
+      if (task.status !== 'cancelled') task.update('working')
       return undefined
     }
     const send = (text: Wire) => this.#ask(task, text)
@@ -172,19 +132,19 @@ export class EmulatedTasks {
       if (task.reservation.resize(bytes))
         throw new Fault('answerLost', 'The bridge has no memory left for the result of the task (limits.memory)')
       task.outcome = outcome
-      if (task.status !== 'cancelled') update(task, hasFailed(outcome) ? 'failed' : 'completed')
+      if (task.status !== 'cancelled') task.update(hasFailed(outcome) ? 'failed' : 'completed')
     } catch (error) {
       task.failure = Fault.from(error)
-      if (task.status !== 'cancelled') update(task, 'failed', task.failure.message)
+      if (task.status !== 'cancelled') task.update('failed', task.failure.message)
     }
   }
 
   /** Sends a request to the client as soon as a `tasks/result` is waiting. */
   async #ask(task: Task, text: Wire): Promise<void> {
-    update(task, 'input_required')
+    task.update('input_required')
     while (!task.ask && !task.controller.aborted) await task.changed
     task.ask?.(text)
-    if (task.status !== 'cancelled') update(task, 'input_required')
+    if (task.status !== 'cancelled') task.update('input_required')
   }
 
   #find(id: unknown): Task {
@@ -202,6 +162,56 @@ export class EmulatedTasks {
   }
 }
 
+class Task {
+  readonly id = crypto.randomUUID()
+  /** The params of the call that are needed to encode its result. */
+  readonly params: Payload
+  readonly ttl: number
+  /** For the result. */
+  readonly reservation: Reservation
+  readonly controller = new HangUp()
+  readonly createdAt = new Date().toISOString()
+  lastUpdatedAt = this.createdAt
+  status: TaskStatus = 'working'
+  statusMessage: string | undefined
+  outcome: TranslatedOutcome | undefined
+  failure: Fault | undefined
+  /** Sends a request to the client; undefined while no `tasks/result` is waiting. */
+  ask: ((text: Wire) => void) | undefined
+  /** Resolves `changed`, and replaces it, so that the next change can be waited for. */
+  wake = () => {}
+  changed = Promise.resolve()
+  timer: NodeJS.Timeout | undefined
+
+  constructor(params: Payload, ttl: unknown, reservation: Reservation) {
+    this.params = parseObject(write(edit(EMPTY, { name: raw(params, 'name') })))
+    this.ttl = typeof ttl === 'number' && ttl > 0 ? Math.min(ttl, TTL.most) : TTL.usual
+    this.reservation = reservation
+    this.#renew()
+  }
+
+  update(status: TaskStatus, message = this.statusMessage): void {
+    if (this.status !== status) this.lastUpdatedAt = new Date().toISOString()
+    this.status = status
+    this.statusMessage = message
+    this.wake()
+  }
+
+  get json(): Json {
+    const { id: taskId, status, statusMessage, createdAt, lastUpdatedAt, ttl } = this
+    return JSON.stringify({ taskId, status, statusMessage, createdAt, lastUpdatedAt, ttl, pollInterval: POLL_INTERVAL })
+  }
+
+  #renew(): void {
+    this.changed = new Promise((resolve) => {
+      this.wake = () => {
+        resolve()
+        this.#renew()
+      }
+    })
+  }
+}
+
 /** `_meta` of messages that belong to a task. */
 function relatedTo(id: string): Json {
   return `{${JSON.stringify(RELATED_TASK)}:{"taskId":${JSON.stringify(id)}}}`
@@ -210,26 +220,4 @@ function relatedTo(id: string): Json {
 /** Whether the task failed. A tool result with `isError` counts as a failure. */
 function hasFailed(outcome: TranslatedOutcome): boolean {
   return outcome.kind === 'error' || value(outcome.result, 'isError') === true
-}
-
-function update(task: Task, status: TaskStatus, message?: string): void {
-  if (task.status !== status) task.lastUpdatedAt = new Date().toISOString()
-  task.status = status
-  task.statusMessage = message ?? task.statusMessage
-  task.wake()
-}
-
-/** Replaces `changed`, so that the next change can be waited for. */
-function renew(task: Task): void {
-  task.changed = new Promise((resolve) => {
-    task.wake = () => {
-      resolve()
-      renew(task)
-    }
-  })
-}
-
-function jsonOf({ id, status, statusMessage, createdAt, lastUpdatedAt, ttl }: Task): Json {
-  const task = { taskId: id, status, statusMessage, createdAt, lastUpdatedAt, ttl, pollInterval: POLL_INTERVAL }
-  return JSON.stringify(task)
 }

@@ -54,21 +54,28 @@ interface WaitingForUrls {
   accepted: readonly RequiredUrl[]
 }
 
-interface Parked {
-  id: string
+class Parked {
+  readonly id = randomId()
   /** The number of the call for the inspector. */
-  call: number | undefined
-  principal: string
-  waiting: Waiting
-  round: number
+  readonly call: number | undefined
+  readonly principal: string
+  readonly waiting: Waiting
+  round = 0
   /** A retry is in progress. */
-  busy: boolean
-  since: number
+  busy = false
+  readonly since = performance.now()
   timer: Deadline | undefined
   progressTimer: NodeJS.Timeout | undefined
   last: Answered | undefined
   /** The reservation for the kept parts of the call. */
-  reservation: Reservation
+  readonly reservation: Reservation
+
+  constructor({ log, principal }: Call, waiting: Waiting, reservation: Reservation) {
+    this.call = log.recorder?.number
+    this.principal = principal
+    this.waiting = waiting
+    this.reservation = reservation
+  }
 }
 
 /** Milliseconds for which a reply is stored for a repeated request. */
@@ -271,19 +278,7 @@ export class ParkedCalls {
   #add(call: Call, waiting: Waiting, bytes = 0): Parked {
     const { principal } = call
     const reservation = this.#options.memory.mustReserve(principal, weightOfWaiting(call) + bytes)
-    const parked: Parked = {
-      id: randomId(),
-      call: call.log.recorder?.number,
-      principal,
-      waiting,
-      round: 0,
-      busy: false,
-      since: performance.now(),
-      timer: undefined,
-      progressTimer: undefined,
-      last: undefined,
-      reservation,
-    }
+    const parked = new Parked(call, waiting, reservation)
     this.#parked.set(parked.id, parked)
     this.#bound.occupy(principal)
     return parked

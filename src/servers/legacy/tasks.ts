@@ -60,21 +60,27 @@ export interface Created {
 
 type Refused = Final & { kind: 'error' }
 
-interface Task {
-  id: string
-  principal: string
-  upstreamId: string
-  session: LegacySession
-  call: Call
+class Task {
+  readonly id = randomId()
+  readonly upstreamId: string
+  readonly session: LegacySession
+  readonly call: Call
   /** The open `tasks/result`, during which the server sends its requests to the client. */
   waiting: AskedCall | undefined
   /** The result, after it has been fetched, if there is memory for it. */
   result: Final | undefined
   /** Called when the client has sent answers. */
-  answered: () => void
-  timer: NodeJS.Timeout
+  answered = () => {}
+  timer: NodeJS.Timeout | undefined
   /** The reservation for the stored parts of the call, and for its result. */
-  reservation: Reservation
+  readonly reservation: Reservation
+
+  constructor(upstreamId: string, session: LegacySession, call: Call, reservation: Reservation) {
+    this.upstreamId = upstreamId
+    this.session = session
+    this.call = call
+    this.reservation = reservation
+  }
 }
 
 export class LegacyTasks {
@@ -128,18 +134,8 @@ export class LegacyTasks {
       session.request('tasks/cancel', idOf(id)).catch(() => {})
       throw error
     }
-    const known: Task = {
-      id: randomId(),
-      principal: call.principal,
-      upstreamId: id,
-      session,
-      call: kept,
-      reservation,
-      waiting: undefined,
-      result: undefined,
-      answered: () => {},
-      timer: setTimeout(() => this.#forget(known), TASK_TTL).unref(),
-    }
+    const known = new Task(id, session, kept, reservation)
+    known.timer = setTimeout(() => this.#forget(known), TASK_TTL).unref()
     session.use()
     this.#tasks.set(known.id, known)
     const server = session.handshake.serverInfo
@@ -241,7 +237,7 @@ export class LegacyTasks {
   #find(taskId: string, call: Call): Task | undefined {
     const found = this.#ids.open(taskId, call.principal, call.foreign)
     const task = found && this.#tasks.get(found.id)
-    return task?.principal === call.principal && task.session.alive ? task : undefined
+    return task?.call.principal === call.principal && task.session.alive ? task : undefined
   }
 
   /** The current state of a task, with its result or with the open questions. */
@@ -334,7 +330,7 @@ export class LegacyTasks {
   #forget(task: Task): void {
     clearTimeout(task.timer)
     if (!this.#tasks.delete(task.id)) return
-    this.#bound.vacate(task.principal)
+    this.#bound.vacate(task.call.principal)
     task.waiting?.end()
     task.answered()
     task.reservation.end()
