@@ -62,8 +62,6 @@ interface Asked extends RequestAtEndpoint {
   answer?: Answer
   /** The message belongs to a call in the replica that had the session before. */
   isStray?: boolean
-  /** The bridge has asked the server whether it knows the session. */
-  isUnknown?: boolean
   /** How often the request has looked for a replica that has the session. */
   attempts?: number
 }
@@ -190,8 +188,11 @@ class Endpoint {
     await this.#forward(new OwnedByReplica(owner, 'session'), asked)
   }
 
-  /** Answers a posted message. Undefined if that is done. Throws or rejects with the failure. */
-  #post(asked: Asked): Promise<void> | undefined {
+  /**
+   * Answers a posted message. Undefined if that is done. Throws or rejects with the failure. `isResumed`: the bridge has tried to go on
+   * with its session, which only the server may know.
+   */
+  #post(asked: Asked, isResumed = false): Promise<void> | undefined {
     const { request } = asked
     const { sessions, compat } = this.#options
     const headers = readHeaders(request.raw)
@@ -209,21 +210,14 @@ class Endpoint {
       throw new OwnedByReplica(session.from, 'session')
     }
     const version = versionHeader(received)
-    if (id !== undefined && !session && !asked.isUnknown && mayGoOn(message, version))
-      return this.#postInUnknown(id, asked)
+    if (id !== undefined && !session && !isResumed && mayGoOn(message, version))
+      return this.#legacy.resumeUnknown(id, request).then(() => this.#post(asked, true))
     const state: SessionState = session ? { revision: session.client.revision } : id === undefined ? 'none' : 'gone'
     const verdict = classify(message, version, state, compat)
     if (verdict.era === 'modern') return this.#takeModern(message, verdict, headers, asked)
     if (verdict.as === 'initialize') return this.#legacy.open(message as Request, asked)
     if (session) return this.#legacy.takeMessage(message, session, asked)
     throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
-  }
-
-  /** Answers a message of a session that the bridge does not know: the server may. */
-  async #postInUnknown(id: string, asked: Asked): Promise<void> {
-    asked.isUnknown = true
-    await this.#legacy.resumeUnknown(id, asked.request)
-    return this.#post(asked)
   }
 
   #takeModern(

@@ -142,11 +142,7 @@ export class SessionRequests {
   }
 
   /** Takes the messages of a batch, which go on in one array if the server may have that. */
-  #takeAll(
-    batch: SortedBatch,
-    session: HttpSession,
-    at: RequestAtEndpoint,
-  ): Promise<void> | undefined {
+  #takeAll(batch: SortedBatch, session: HttpSession, at: RequestAtEndpoint): Promise<void> | undefined {
     const { requests, others, errors } = batch
     const { client } = session
     const sent = client.batchOf?.(batch, at.request.body as Uint8Array)
@@ -208,9 +204,8 @@ export class SessionRequests {
 
   /** Continues a session that another replica has left. Rejects with a Fault if there is no room for it. */
   continue(id: string, left: { record: SessionRecord; from: string }, request: FastifyRequest): Promise<void> {
-    let continuing = this.#continuing.get(id)
-    if (continuing) return continuing
-    continuing = this.#continue(id, left, request).finally(() => this.#continuing.delete(id))
+    const begin = () => this.#continue(id, left, request).finally(() => this.#continuing.delete(id))
+    const continuing = this.#continuing.get(id) ?? begin()
     this.#continuing.set(id, continuing)
     return continuing
   }

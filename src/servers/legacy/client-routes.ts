@@ -85,17 +85,14 @@ export class ClientRoutes {
     const { transport } = verdict
     if (verdict.era === 'legacy') return verdict
     if (this.#options.era === 'modern') return undefined
-    if (transport.kind === 'http' && verdict.alsoLegacy === undefined)
-      detection.amend(verdict, { alsoLegacy: await this.#checkSessions(verdict, sender) })
+    if (transport.kind === 'http' && verdict.alsoLegacy === undefined) {
+      // Concurrent callers share one check.
+      this.#checking ??= this.#supportsSessions(verdict, sender).finally(() => {
+        this.#checking = undefined
+      })
+      detection.amend(verdict, { alsoLegacy: await this.#checking })
+    }
     return verdict.alsoLegacy === false ? undefined : verdict
-  }
-
-  /** Concurrent callers share one check. */
-  #checkSessions(verdict: Verdict, sender: Sender): Promise<boolean> {
-    this.#checking ??= this.#supportsSessions(verdict, sender).finally(() => {
-      this.#checking = undefined
-    })
-    return this.#checking
   }
 
   /**
