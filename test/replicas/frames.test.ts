@@ -1,8 +1,15 @@
 /** Requests in frames: they arrive as those of HTTP, many at a time, and nobody on the way can add to them or change them. */
 import { once } from 'node:events'
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type RequestListener,
+  request,
+  type ServerResponse,
+} from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { Duplex, Readable } from 'node:stream'
+import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { HangUp } from '../../src/base/time/hang-up.js'
 import { exchange } from '../../src/services/replicas/exchange.js'
@@ -11,6 +18,7 @@ import { FramedRequests } from '../../src/services/replicas/framed-requests.js'
 import { HEAD } from '../../src/services/replicas/frames.js'
 import { until } from '../support/eventually.js'
 import { type Framed, framedTo } from '../support/framed.js'
+import { listenUntilEnd } from '../support/listen-until-end.js'
 
 const TEXT = 'a small body'
 const LARGE = Buffer.alloc(3_000_000, 'x')
@@ -61,6 +69,49 @@ t.test('a request arrives with its head and body, however large', async (t) => {
       { status, headers, text: String(text) },
       { status: 201, headers: { 'x-one': 'a', 'x-many': ['b', 'c'] }, text: 'ok' },
     )
+  }
+})
+
+t.test("a request has the headers that Node's HTTP server gives it, repeated ones too", async (t) => {
+  const { kept, program } = keeping()
+  const framed = await framedTo(t, program)
+  const parsed: IncomingMessage[] = []
+  const server = createHttpServer((request, response) => {
+    parsed.push(request)
+    response.end()
+  })
+  await listenUntilEnd(t, server)
+  const { port } = server.address() as AddressInfo
+  const names = ['Set-Cookie', 'set-cookie', 'Cookie', 'X-A', 'x-a', 'Authorization', 'User-Agent', 'ETag', 'Accept']
+  const name = fc.constantFrom(...names, 'Referer', 'Via', 'Host', 'From', 'Retry-After', '__proto__', 'constructor')
+  const header = fc.tuple(name, fc.constantFrom('', 'a', 'b, c'))
+  const seen = ({ rawHeaders, headers, headersDistinct }: IncomingMessage) =>
+    JSON.stringify([rawHeaders, headers, headersDistinct])
+  const property = fc.asyncProperty(fc.array(header, { maxLength: 12 }), async (others) => {
+    const headers = ['Host', 'x', 'Connection', 'close', ...others.flat()]
+    const asked = request({ port, headers }).end()
+    await once(asked, 'response')
+    exchange(framed.to, { method: 'GET', path: '/', headers, body: null }, new HangUp()).catch(() => {})
+    await until(() => kept.length > 0)
+    return seen(kept.pop()?.request as IncomingMessage) === seen(parsed.pop() as IncomingMessage)
+  })
+  await fc.assert(property, { numRuns: 200 })
+})
+
+t.test('a request whose head cannot be read ends the connection', async (t) => {
+  for (const [method, path, headers] of [
+    ['GET', '/', ['x', 1]],
+    ['GET', 1, []],
+    [null, '/', []],
+  ] as unknown as [string, string, string[]][]) {
+    const { kept, program } = keeping()
+    const framed = await framedTo(t, program)
+    const asked = new Promise((_resolve, reject) => {
+      const handler = { onResponseError: (_controller: unknown, error: Error) => reject(error) }
+      framed.to.dispatch({ method, path, headers, body: null }, handler)
+    })
+    await t.rejects(asked, { code: 'ECONNRESET' })
+    t.equal(kept.length, 0)
   }
 })
 

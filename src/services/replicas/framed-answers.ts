@@ -8,6 +8,7 @@ import type { Socket } from 'node:net'
 import { type Duplex, Writable } from 'node:stream'
 import type { Tags } from './encryption.js'
 import { ABORT, DATA, Frames, HEAD, headIn, LEAVE, PAUSE, RESUME, type ReplicaFrame } from './frames.js'
+import { distinctHeaders, joinedHeaders } from './joined-headers.js'
 
 export interface FramedAnswersOptions {
   received: Tags | undefined
@@ -67,9 +68,8 @@ export class FramedAnswers {
   }
 
   #begin(id: number, head: Buffer): void {
-    const [method, path, headers] = (headIn(head) ?? []) as [string, string, string[]?]
-    if (!headers) return this.destroy()
-    const request = new FramedRequest(this.#origin as Socket, { method, path, headers })
+    const request = requestIn(head, this.#origin as Socket)
+    if (!request) return this.destroy()
     const response = new FramedResponse(this.#frames, id)
     this.#open.set(id, { request, response })
     response.once('close', () => this.#open.delete(id))
@@ -89,6 +89,17 @@ export class FramedAnswers {
   }
 }
 
+/** The request that begins with a head; undefined if it is none. */
+function requestIn(head: Buffer, origin: Socket): FramedRequest | undefined {
+  const [method, path, headers] = headIn(head) ?? []
+  if (typeof method !== 'string' || typeof path !== 'string' || !isTexts(headers)) return undefined
+  return new FramedRequest(origin, { method, path, headers })
+}
+
+function isTexts(list: unknown): list is string[] {
+  return Array.isArray(list) && list.every((one) => typeof one === 'string')
+}
+
 class FramedRequest extends IncomingMessage {
   constructor(origin: Socket, { method, path, headers }: { method: string; path: string; headers: string[] }) {
     super(origin)
@@ -97,11 +108,8 @@ class FramedRequest extends IncomingMessage {
     this.httpVersion = '1.1'
     this.httpVersionMajor = 1
     this.httpVersionMinor = 1
-    // As the parser of Node.js does: names in lower case, and repeated headers together.
-    ;(this as unknown as { _addHeaderLines(all: string[], count: number): void })._addHeaderLines(
-      headers,
-      headers.length,
-    )
+    this.rawHeaders = headers
+    this.headers = joinedHeaders(headers)
   }
 
   /** Leaves its connection open, which has other requests. An error is for who reads the request. */
@@ -110,6 +118,13 @@ class FramedRequest extends IncomingMessage {
     done(this.listenerCount('error') > 0 ? error : null)
   }
 }
+
+// Made when it is read, which is hardly ever.
+Object.defineProperty(FramedRequest.prototype, 'headersDistinct', {
+  get(this: FramedRequest) {
+    return distinctHeaders(this.rawHeaders)
+  },
+})
 
 /** What is used of a ServerResponse. */
 class FramedResponse extends Writable {
