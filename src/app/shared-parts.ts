@@ -7,6 +7,7 @@ import { EventStore } from '../clients/http/event-store.js'
 import { Refusals } from '../clients/http/refusals.js'
 import { CountedWindows } from '../clients/plugins/counted-windows.js'
 import { parseListen, type Settings, shareOf } from '../config/settings.js'
+import { expirations } from '../middle/policy/approval/expirations.js'
 import { PageQuestions } from '../middle/policy/approval/page-questions.js'
 import { keepResults } from '../middle/policy/cache/results.js'
 import { KeptResults } from '../middle/policy/cut/kept-results.js'
@@ -25,17 +26,20 @@ export function sharedFor(settings: Settings, context: BridgeContext): Shared {
   const observe = observerOf(context)
   const keys = settings.stateKeys.map(keyOf)
   const windows = new CountedWindows(records && ((name, ms) => records.count('tool', name, ms)))
+  const audit = auditFor(settings, context)
+  const questionExpired = expirations(audit, observe)
   const pushedOut = ({ server }: { server: string }) => observe?.({ kind: 'cut', server, what: 'pushed_out' })
   return {
     keys,
     isShared: parseListen(settings.listen).kind !== 'stdio',
     replicas,
-    audit: auditFor(settings, context),
+    audit,
     desk: undefined,
     countCall: (name, milliseconds) => windows.count(name, milliseconds),
     subscribers: keptOwners('subscriber', records),
     approvals: keptOwners('approval', records),
-    pageQuestions: new PageQuestions(keptOwners('question', records)),
+    pageQuestions: new PageQuestions(keptOwners('question', records), questionExpired),
+    questionExpired,
     calls: new Bound(calls),
     subscriptions: new Bound(subscriptions),
     memory,

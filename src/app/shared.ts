@@ -9,6 +9,7 @@ import type { Refusals } from '../clients/http/refusals.js'
 import type { LoggedCalls } from '../clients/logger.js'
 import type { KeptOwners } from '../mcp/ports/kept-owners.js'
 import type { Replicas } from '../mcp/ports/replicas.js'
+import type { Expirations } from '../middle/policy/approval/expirations.js'
 import type { PageQuestions } from '../middle/policy/approval/page-questions.js'
 import type { Results } from '../middle/policy/cache/results.js'
 import type { KeptResults } from '../middle/policy/cut/kept-results.js'
@@ -46,6 +47,8 @@ export interface Shared {
   approvals: KeptOwners
   /** What people are asked at the page. */
   pageQuestions: PageQuestions
+  /** Is told of each question that nobody has answered in time. */
+  questionExpired: Expirations
   /** Which calls are logged when they end. */
   loggedCalls: LoggedCalls
   /** Where people sign in to servers over the network. */

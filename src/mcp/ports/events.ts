@@ -58,7 +58,7 @@ type EventBody =
     }
   /** Something was adapted for an older client. */
   | { kind: 'downlevelled'; server: string; what: string }
-  /** A person was asked to approve a call, or has answered. `expired`: too late, or again. */
+  /** A person was asked to approve a call, or has answered. `expired`: too late, again, or never. */
   | { kind: 'approval'; server: string; what: 'asked' | 'approved' | 'refused' | 'expired' }
   /** A result of a tool was cut, and so many bytes of it are kept; or it passed whole, for want of room; or it is not kept any more, to make room. */
   | { kind: 'cut'; server: string; what: 'cut' | 'whole' | 'pushed_out'; bytes?: number }

@@ -5,10 +5,14 @@ import { newKey } from '../../../src/base/crypto/seal.js'
 import { Fault } from '../../../src/base/fault/fault.js'
 import { unlimited } from '../../../src/base/limits/memory.js'
 import { write } from '../../../src/base/rpc/splice.js'
+import type { Observe } from '../../../src/mcp/ports/events.js'
 import { OwnedByReplica } from '../../../src/mcp/ports/replicas.js'
 import type { Call } from '../../../src/mcp/protocol/call.js'
 import { type ApprovalOptions, approval } from '../../../src/middle/policy/approval/approval.js'
+import { expirations } from '../../../src/middle/policy/approval/expirations.js'
+import { type PageQuestion, PageQuestions } from '../../../src/middle/policy/approval/page-questions.js'
 import { type Changes, type Outcome, outcomeOf, Played, payload, result, toolCall } from '../../support/calls.js'
+import { stopClock } from '../../support/clock.js'
 import { SPELLINGS } from '../../support/name-spellings.js'
 
 const TOOLS = [
@@ -27,7 +31,14 @@ function setUp(options: Partial<ApprovalOptions> = {}, answer?: Played['answer']
   const server = new Played((call) =>
     call.method === 'tools/list' ? result({ tools: TOOLS }) : (answer?.(call) ?? result({ content: [] })),
   )
-  const shared = { owners: keptOwners('approval', undefined, () => now), keys }
+  const observe: Observe = (event) => events.push(event.kind === 'approval' ? event.what : event.kind)
+  const lines: unknown[] = []
+  const audit = { write: async (line: unknown) => void lines.push(line) }
+  const shared = {
+    owners: keptOwners('approval', undefined, () => now),
+    keys,
+    questionExpired: expirations(audit, observe),
+  }
   const made = () =>
     approval({
       server: 'files',
@@ -35,13 +46,13 @@ function setUp(options: Partial<ApprovalOptions> = {}, answer?: Played['answer']
       within: () => 60_000,
       ...shared,
       memory: unlimited(),
-      observe: (event) => events.push(event.kind === 'approval' ? event.what : event.kind),
+      observe,
       ...options,
     })
   const policy = made()
   const ask = (name: string, changes: Changes = {}, by = policy): Promise<Outcome> =>
     outcomeOf(by, server.handle, toolCall(name, { ...ABLE, approval: (what) => steps.push(what), ...changes }))
-  return { server, policy, another: made, ask, events, steps, pass: (ms: number) => (now += ms) }
+  return { server, policy, another: made, ask, events, lines, steps, pass: (ms: number) => (now += ms) }
 }
 
 type Question = { inputRequests: { approval: { params: { message: string } } }; requestState: string }
@@ -130,6 +141,7 @@ t.test('without a list that can be read, everything is asked for', async (t) => 
     owners: keptOwners('approval', undefined),
     keys,
     memory: unlimited(),
+    questionExpired() {},
   })
   const silent = new Played(() => {
     throw new Fault('upstreamUnavailable', 'no')
@@ -240,6 +252,71 @@ t.test('an answer that comes too late runs nothing', async (t) => {
   t.equal(reasonOf(await ask('delete_file', answer(await ask('delete_file'), undefined, 'cancel'))), 'approval_expired')
   t.same(server.called, [])
   t.same(events, ['asked', 'expired', 'asked', 'expired'])
+})
+
+/** Longer than a question is open, and watched. */
+const AGES = 120_000
+
+t.test('a question whose client never comes back is counted as expired, once', async (t) => {
+  const clock = stopClock(t)
+  const { ask, events, lines } = setUp({ owners: keptOwners('approval', undefined) })
+  const first = await ask('delete_file', { audited: () => ({ principal: 'ada', tool: 'delete_file' }) })
+  await clock.pass(59_999)
+  t.same(events, ['asked'], 'it can still be answered')
+  await clock.pass(AGES)
+  t.same(events, ['asked', 'expired'])
+  const line = {
+    principal: 'ada',
+    tool: 'delete_file',
+    approval: 'expired',
+    outcome: 'refused',
+    reason: 'approval_expired',
+  }
+  t.same(lines, [line])
+  t.equal(reasonOf(await ask('delete_file', answer(first, 'Run'))), 'approval_expired')
+  await clock.pass(AGES)
+  t.same(events, ['asked', 'expired'], 'an answer after that counts no more')
+})
+
+t.test('a question that was answered here, in another replica or too late does not expire again', async (t) => {
+  const clock = stopClock(t)
+  const { ask, another, events, lines } = setUp({ owners: keptOwners('approval', undefined) })
+  const refuse = async (by?: ReturnType<typeof another>) =>
+    reasonOf(await ask('delete_file', answer(await ask('delete_file'), 'Do not run'), by))
+  t.same([await refuse(), await refuse(another())], ['approval_refused', 'approval_refused'])
+  const late = await ask('delete_file')
+  await clock.pass(60_001)
+  t.equal(reasonOf(await ask('delete_file', answer(late, 'Run'))), 'approval_expired')
+  await clock.pass(AGES)
+  t.same(events, ['asked', 'refused', 'asked', 'refused', 'asked', 'expired'])
+  t.same(lines, [])
+})
+
+t.test('a question at the page that nobody answers in time is told of once, and an answered one is not', async (t) => {
+  const clock = stopClock(t)
+  const told: unknown[] = []
+  const questions = new PageQuestions(keptOwners('question', undefined), ({ server }) => void told.push(server))
+  const ask = (name: string) => {
+    const asked = { server: name, tool: 'x', arguments: { lines: [], more: 0 }, until: Date.now() + 60_000 }
+    return questions.ask(name, 'ada', {
+      ...asked,
+      client: undefined,
+      window: undefined,
+      audited: undefined,
+    } as PageQuestion)
+  }
+  t.same([await ask('never'), await ask('never')], [true, false])
+  await ask('answered')
+  await ask('looked at')
+  t.ok(await questions.choose('answered', 'ada', 'run'))
+  await clock.pass(60_001)
+  t.equal(await questions.find('looked at', 'ada'), undefined)
+  t.same(told, ['looked at'])
+  await clock.pass(AGES)
+  t.same(told, ['looked at', 'never'])
+  t.equal(await questions.take('never', 'ada'), undefined)
+  t.ok(await ask('never'), 'it can be asked again')
+  t.same(told, ['looked at', 'never'])
 })
 
 t.test('refused, declined and cancelled calls tell the model, and send nothing', async (t) => {

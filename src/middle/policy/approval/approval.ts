@@ -28,6 +28,7 @@ import { isUnambiguous } from '../unambiguous.js'
 import { argumentLines } from './argument-lines.js'
 import { type AskedRules, type AskedTool, askedOn, askedTools } from './asked-tools.js'
 import { type ApprovalPage, decideAtPage } from './by-page.js'
+import type { Expirations } from './expirations.js'
 import { type Approved, digestOf, type Pass, Passes } from './passes.js'
 import { canAsk, type Decided, decisionIn, formOf, named } from './question.js'
 
@@ -43,11 +44,13 @@ export interface ApprovalOptions extends AskedRules {
   owners: KeptOwners
   memory: Memory
   observe?: Observe | undefined
+  /** Is told once of each question that nobody has answered in time. */
+  questionExpired: Expirations
 }
 
 /** The policy of one server. It has to be behind those that refuse calls, and before the limits of calls. */
 export function approval(options: ApprovalOptions): Policy {
-  const { server, approveFor, page, within, memory, observe, override = {} } = options
+  const { server, approveFor, page, within, memory, observe, questionExpired, override = {} } = options
   const asks = askedTools(server, options)
   const list = new ChosenList<AskedTool>({ server, method: 'tools/list', see: askedOn(options), memory })
   const passes = new Passes(options)
@@ -90,7 +93,8 @@ export function approval(options: ApprovalOptions): Policy {
       return refuse(call, { reason: 'approval_required', text })
     }
     const inputRequests = formOf(decidedOn(call, tool, listed), windowFor(call))
-    const requestState = await passes.issue('question', approved, within())
+    const audited = call.audited?.()
+    const requestState = await passes.ask(approved, within(), () => questionExpired({ server, audited }))
     tell('asked')
     call.approval?.('asked')
     return { kind: 'input', result: edit(EMPTY, { inputRequests, requestState }) }
@@ -125,6 +129,8 @@ export function approval(options: ApprovalOptions): Policy {
         audited: call.audited?.(),
       },
     })
+    // The question was counted when it expired.
+    if (decided === 'expired') return notRun(call, decided)
     if (typeof decided === 'string') return refused(call, decided)
     if (!('chosen' in decided)) {
       if (decided.isNew) tell('asked')
@@ -144,7 +150,8 @@ export function approval(options: ApprovalOptions): Policy {
     const window = windowFor(call)
     const decision = decisionIn(call.answers?.responses, window)
     const isUnused = await passes.use(pass)
-    if (pass.isOver) return refused(call, 'expired')
+    // Unless it was counted before.
+    if (pass.isOver) return isUnused ? refused(call, 'expired') : notRun(call, 'expired')
     // Used before; the call comes again if it has not reached the server.
     if (!isUnused && !(await passes.useKept(approved))) return refused(call, 'used')
     if (decision === 'cancelled' || decision === 'refused') return refused(call, decision)
@@ -177,7 +184,7 @@ export function approval(options: ApprovalOptions): Policy {
     if (last.kind === 'error' && last.error.code === faults.missingCapability.code)
       await passes.release(approved, within(), isSomebody(call) ? undefined : pass)
     if (last.kind !== 'input') return last
-    const requestState = await passes.issue('server', approved, undefined, raw(last.result, 'requestState'))
+    const requestState = await passes.issue(approved, raw(last.result, 'requestState'))
     return { ...last, result: edit(last.result, { requestState }) }
   }
 

@@ -6,7 +6,9 @@
 import { digest } from '../../../base/crypto/digest.js'
 import type { KeptOwners } from '../../../mcp/ports/kept-owners.js'
 import type { AuditedCall } from '../../../mcp/protocol/call.js'
+import type { Expirations } from './expirations.js'
 import type { Decided } from './question.js'
+import { Watched } from './watched.js'
 
 /** What a person has chosen at the page. */
 export type PageChoice = (typeof CHOICES)[number]
@@ -30,18 +32,27 @@ export interface PageQuestion extends Decided {
 }
 
 /** Longer than any question is open. */
-const KEPT = 3_600_000
+const KEPT = 7_200_000
 
 export class PageQuestions {
   readonly #owners: KeptOwners
+  readonly #questionExpired: Expirations
+  readonly #watched = new Watched()
 
-  constructor(owners: KeptOwners) {
+  /** `questionExpired` is told once of each question that has expired. */
+  constructor(owners: KeptOwners, questionExpired: Expirations) {
     this.#owners = owners
+    this.#questionExpired = questionExpired
   }
 
   /** Asks, unless it is asked already. Resolves to whether the question is new. */
-  ask(name: string, principal: string, question: PageQuestion): Promise<boolean> {
-    return this.#change(name, principal, (known) => ({ question: known ?? question, result: known === undefined }))
+  async ask(name: string, principal: string, question: PageQuestion): Promise<boolean> {
+    const isNew = await this.#change(name, principal, (known) => ({
+      question: known ?? question,
+      result: known === undefined,
+    }))
+    if (isNew) this.#watched.watch(name, question.until - Date.now(), () => this.find(name, principal))
+    return isNew
   }
 
   /** The question for this principal; undefined if there is none, or if it is too late. */
@@ -71,20 +82,24 @@ export class PageQuestions {
     await this.#change(name, principal, () => ({ question: undefined, result: undefined }))
   }
 
-  #change<T>(
+  async #change<T>(
     name: string,
     principal: string,
     edit: (known: PageQuestion | undefined) => { question: PageQuestion | undefined; result: T },
   ): Promise<T> {
     const owner = `${digest(principal)} `
-    return this.#owners.change(name, KEPT, (text) => {
+    let expired: PageQuestion | undefined
+    const changed = await this.#owners.change(name, KEPT, (text) => {
       const isOwn = text?.startsWith(owner) === true
       const found = isOwn ? (JSON.parse(text.slice(owner.length)) as PageQuestion) : undefined
       const known = found && found.until > Date.now() ? found : undefined
+      expired = known || found?.chosen !== undefined ? undefined : found
       const { question, result } = edit(known)
       // What belongs to another principal stays as it is.
       if (text !== undefined && !isOwn) return { text, result }
       return { text: question && owner + JSON.stringify(question), result }
     })
+    if (expired) this.#questionExpired(expired)
+    return changed
   }
 }

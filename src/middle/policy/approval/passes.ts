@@ -12,6 +12,7 @@ import { JsonError } from '../../../base/rpc/scan.js'
 import { type Json, write } from '../../../base/rpc/splice.js'
 import type { KeptOwners } from '../../../mcp/ports/kept-owners.js'
 import type { Call } from '../../../mcp/protocol/call.js'
+import { AFTER, Watched } from './watched.js'
 
 /** What an approval is for: one tool of the server with these params, called by one principal. */
 export interface Approved {
@@ -44,6 +45,7 @@ export class Passes {
   readonly #server: string
   readonly #sealer: TextSealer
   readonly #owners: KeptOwners
+  readonly #watched = new Watched()
 
   constructor({ server, keys, owners }: PassesOptions) {
     this.#server = server
@@ -51,11 +53,25 @@ export class Passes {
     this.#owners = owners
   }
 
-  /** Makes a state that can be used once. */
-  async issue(of: Pass['of'], approved: Approved, within = OF_SERVER, state?: Json): Promise<Json> {
+  /** Makes a state for a later question of the server, which can be used once. */
+  async issue(approved: Approved, state: Json | undefined): Promise<Json> {
     const id = randomId()
-    await this.#put(`${of} ${id}`, approved.principal, within)
-    return this.#sealed({ of, id }, approved, Date.now() + within, state)
+    await this.#put(`server ${id}`, approved.principal, OF_SERVER)
+    return this.#sealed({ of: 'server', id }, approved, Date.now() + OF_SERVER, state)
+  }
+
+  /** Makes a state for a question, which can be used once. `expired` is called if nobody uses it in time. */
+  async ask(approved: Approved, within: number, expired: () => void): Promise<Json> {
+    const id = randomId()
+    const name = `question ${id}`
+    const text = await this.#put(name, approved.principal, within + 2 * AFTER)
+    this.#watched.watch(name, within, async () => {
+      const isOpen = await this.#owners.change(name, OF_SERVER, (now) =>
+        now === text ? { text: undefined, result: true } : { text: now, result: false },
+      )
+      if (isOpen) expired()
+    })
+    return this.#sealed({ of: 'question', id }, approved, Date.now() + within, undefined)
   }
 
   /** Makes a state that says that the client was sent to the page. */
@@ -100,13 +116,15 @@ export class Passes {
 
   /** Uses a state. Resolves to whether it was unused. */
   use({ of, id }: Pick<Pass, 'of' | 'id'>): Promise<boolean> {
-    return this.#take(`${of} ${id}`)
+    const name = `${of} ${id}`
+    this.#watched.forget(name)
+    return this.#take(name)
   }
 
   /** Gives back the approval of a call that has not reached the server: to its state, or else to the next equal call. */
-  release(approved: Approved, milliseconds: number, pass: Pick<Pass, 'of' | 'id'> | undefined): Promise<void> {
+  async release(approved: Approved, milliseconds: number, pass: Pick<Pass, 'of' | 'id'> | undefined): Promise<void> {
     const name = pass ? `${pass.of} ${pass.id}` : nameOf('kept', this.#server, approved)
-    return this.#put(name, approved.principal, milliseconds)
+    await this.#put(name, approved.principal, milliseconds)
   }
 
   /** Uses a kept approval. Resolves to whether there is one. */
@@ -115,8 +133,8 @@ export class Passes {
   }
 
   /** Allows a tool for a while, with any arguments. */
-  open(approved: Approved, milliseconds: number): Promise<void> {
-    return this.#put(nameOf('open', this.#server, { ...approved, digest: '' }), approved.principal, milliseconds)
+  async open(approved: Approved, milliseconds: number): Promise<void> {
+    await this.#put(nameOf('open', this.#server, { ...approved, digest: '' }), approved.principal, milliseconds)
   }
 
   /** Whether a tool is allowed now. */
@@ -125,10 +143,11 @@ export class Passes {
     return this.#owners.change(name, OF_SERVER, (text) => ({ text, result: text !== undefined }))
   }
 
-  #put(name: string, principal: string, milliseconds: number): Promise<void> {
+  /** Resolves to what is kept. */
+  #put(name: string, principal: string, milliseconds: number): Promise<string> {
     // With the time, so that what is written again is another text, and is kept anew.
     const text = `${digest(principal)} ${Date.now()}`
-    return this.#owners.change(name, milliseconds, () => ({ text, result: undefined }))
+    return this.#owners.change(name, milliseconds, () => ({ text, result: text }))
   }
 
   #take(name: string): Promise<boolean> {
