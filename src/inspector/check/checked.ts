@@ -29,6 +29,8 @@ const OPTIONS: Options = {
   inlineRefs: false,
 }
 
+const metas = new Map<typeof Ajv | typeof Ajv2020, Ajv | Ajv2020>()
+
 export function checked(schema: unknown, value: unknown): CheckedValue {
   if (!hasAtMost(schema, MAX_CHECKED_LEVELS) || !hasAtMost(value, MAX_CHECKED_LEVELS))
     return { ok: null, why: `The schema or the value is deeper than ${MAX_CHECKED_LEVELS} levels.` }
@@ -48,8 +50,10 @@ export function checked(schema: unknown, value: unknown): CheckedValue {
 function compiled(schema: object | boolean) {
   const { $schema: dialect, ...rest } = typeof schema === 'object' ? (schema as Record<string, unknown>) : {}
   const own = (typeof schema === 'object' ? rest : schema) as AnySchema
-  const isOlder = typeof dialect === 'string' && /draft-0\d/.test(dialect)
-  const make = (more: Options) => (isOlder ? new Ajv(more) : new Ajv2020(more)).compile(own)
+  const Dialect = typeof dialect === 'string' && /draft-0\d/.test(dialect) ? Ajv : Ajv2020
+  const meta = metaOf(Dialect)
+  if (meta.validateSchema(own) !== true) throw new TypeError(meta.errorsText())
+  const make = (more: Options) => new Dialect({ ...more, validateSchema: false }).compile(own)
   try {
     return make(OPTIONS)
   } catch (error) {
@@ -57,6 +61,13 @@ function compiled(schema: object | boolean) {
     if (error instanceof SyntaxError) return make({ ...OPTIONS, unicodeRegExp: false })
     throw error
   }
+}
+
+/** What validates schemas of a dialect: its meta-schema takes longer to compile than most schemas. */
+function metaOf(Dialect: typeof Ajv | typeof Ajv2020): Ajv | Ajv2020 {
+  const meta = metas.get(Dialect) ?? new Dialect(OPTIONS)
+  metas.set(Dialect, meta)
+  return meta
 }
 
 function errorOf({ instancePath, keyword, params, message = 'is not valid' }: ErrorObject): {
