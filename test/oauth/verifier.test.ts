@@ -1,5 +1,4 @@
 /** Tokens of identity providers: which are accepted, which are not, and what the bridge asks of whom meanwhile. */
-import { generateKeyPairSync } from 'node:crypto'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
@@ -12,6 +11,7 @@ import type { IssuerSettings } from '../../src/services/oauth/server/settings.js
 import { Verifier } from '../../src/services/oauth/server/verifier.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
+import { rsaKeys } from '../support/rsa-keys.js'
 import { TokenIssuer } from '../support/token-issuer.js'
 import { wrongTokens } from '../support/wrong-tokens.js'
 
@@ -123,7 +123,7 @@ t.test('the log has what was expected of a token, and what it contained', async 
   const verifier = new Verifier({ issuers: [settings], now: () => now * 1_000 })
   const { url } = issuer
   const good = { aud: HERE, client_id: 'app' }
-  const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const other = rsaKeys()
   const [streams] = [...AT].slice(1)
   const rows: [token: string | Promise<string>, why: string][] = [
     [
@@ -260,15 +260,15 @@ t.test('finds a new key of the issuer when a token names it', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const { verify, later } = setUp(issuer)
   t.ok(await verify(await issuer.token({ aud: HERE })))
-  const next = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  issuer.keys.push({ ...next.publicKey.export({ format: 'jwk' }), kid: 'k2', use: 'sig', alg: 'RS256' } as JWK)
+  const next = nextKey()
+  issuer.keys.push(next.jwk)
   later(31_000)
   t.ok(await verify(await issuer.token({ aud: HERE, exp: Date.now() / 1_000 + 200 }, { kid: 'k2' }, next.privateKey)))
 })
 
 /** A key that the issuer has not published yet. */
 function nextKey(kid = 'k2') {
-  const pair = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const pair = rsaKeys()
   return { ...pair, jwk: { ...pair.publicKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' } as JWK }
 }
 
