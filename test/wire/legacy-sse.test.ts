@@ -243,7 +243,7 @@ t.test('the session of a program belongs to the stream, and ends with it', async
     client.stream.leave()
   }
   const legacy = legacyStdio(t)
-  const { url } = await startBridge(t, legacy.server)
+  const { url } = await startBridge(t, legacy.server, { timeouts: { reuse: 100 } })
   const client = await SseClient.open(url, '2024-11-05')
   client.stream.leave()
   await until(() => legacy.seen().some(({ line }) => line === 'input ended'), 'the end of the child')

@@ -308,7 +308,7 @@ for (const [transport, start] of Object.entries(OLD)) {
 
 t.test('a session with a program has its questions and its messages, each on one stream', async (t) => {
   const legacy = legacyStdio(t)
-  const { url } = await startBridge(t, legacy.server)
+  const { url } = await startBridge(t, legacy.server, { timeouts: { reuse: 100 } })
   const [first, second] = [await LegacyClient.open(url), await LegacyClient.open(url)]
   t.equal(legacy.pids().length, 2, 'each session has a child of its own')
   const listening = await first.listen()
