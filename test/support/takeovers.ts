@@ -43,6 +43,20 @@ export interface TakeoverOptions {
   atMost?: number
 }
 
+const CALLS = 1_000
+
+/** The test of a lane. */
+export function testTakeovers(t: Test, lane: string, entry: object): void {
+  t.test(`${lane}: a program that remembers its clients meets those of one principal only`, async (t) => {
+    const came = await runTakeovers(t, { calls: CALLS, entry })
+    t.comment(JSON.stringify(came))
+    t.same(came.crossings, [])
+    t.ok(came.answered > CALLS / 2)
+    t.ok(came.killed > 0)
+    t.ok(came.programs < came.clients / 2, 'most clients have taken a program over')
+  })
+}
+
 /** Runs so many calls. */
 export async function runTakeovers(t: Test, options: TakeoverOptions): Promise<Takeovers> {
   const { calls, entry, atMost = Number.POSITIVE_INFINITY } = options
