@@ -55,7 +55,15 @@ function ask(url: string, { method, headers, body, head, event, whole }: Asking)
 
 function eventReader(take: (event: Event) => void): (chunk: string) => void {
   let rest = ''
+  let last = ''
   return (chunk) => {
+    const news = last + chunk
+    last = chunk.slice(-1)
+    // To look through all of a large event at each piece of it would take seconds.
+    if (!news.includes('\n\n')) {
+      rest += chunk
+      return
+    }
     const blocks = (rest + chunk).split('\n\n')
     rest = blocks.pop() ?? ''
     for (const block of blocks) {

@@ -11,6 +11,11 @@ export function pipeWire(bridge: Bridge): Wire {
   return {
     async open(inbox: Inbox) {
       output.setEncoding('utf8').on('data', (chunk: string) => {
+        // To look through all of a large line at each piece of it would take seconds.
+        if (!chunk.includes('\n')) {
+          rest += chunk
+          return
+        }
         const lines = (rest + chunk).split('\n')
         rest = lines.pop() ?? ''
         for (const line of lines) inbox.take(line, undefined)
