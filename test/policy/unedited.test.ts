@@ -36,7 +36,7 @@ const quarantine = new Quarantine({
 const TOOLS = { tools: [{ name: 'read', annotations: { readOnlyHint: true } }] }
 const RESOURCES = { resources: [{ uri: 'file:///a', name: 'a' }] }
 
-const rows: [name: string, policy: Policy, method: string, answer: object][] = [
+const rows: [name: string, policy: Policy, method: string, answer: object, params?: Record<string, string>][] = [
   ['a choice of tools', choosing({ tools: { ...DENY, override: {} } }), 'tools/list', TOOLS],
   ['a choice of prompts', choosing({ prompts: DENY }), 'prompts/list', { prompts: [{ name: 'greet' }] }],
   ['a choice of resources', choosing({ resources: { deny: ['no-such:*'] } }), 'resources/list', RESOURCES],
@@ -50,12 +50,12 @@ const rows: [name: string, policy: Policy, method: string, answer: object][] = [
     { events: [] },
   ],
   ['the parts of results', lists, 'server/discover', { capabilities: { resources: {} } }],
-  ['the parts of results, before the last page', lists, 'tools/list', { ...TOOLS, nextCursor: '2' }],
+  ['the parts of results, after the first page', lists, 'tools/list', { ...TOOLS, nextCursor: '3' }, { cursor: '2' }],
   ['quarantine', quarantine, 'resources/list', RESOURCES],
 ]
 
-for (const [name, policy, method, answer] of rows)
+for (const [name, policy, method, answer, params = {}] of rows)
   t.test(`${name} passes an answer with nothing to change`, async (t) => {
     const last = result(answer)
-    t.equal(await policy(async () => last)(callOf({ method })), last)
+    t.equal(await policy(async () => last)(callOf({ method, params })), last)
   })

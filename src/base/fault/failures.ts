@@ -73,11 +73,14 @@ export const MESSAGES: Readonly<Record<string, Explained>> = {
     'Run the command in a terminal.',
   ],
   'The server does not read its input': ['The program hangs.', OWN_LOG],
-  'The server hangs: it answered neither the last call nor …': [
-    'A call and then a ping timed out. The bridge has ended the program or the session, and the next call starts another one.',
+  'The server hangs: it answered neither … nor …': [
+    'A call, or several in a row, and then a ping timed out. The bridge has ended the program or the session, and the next call starts another one.',
     OWN_LOG,
   ],
-  'The server hangs: it answered neither … calls in a row nor …': ['The same, after several calls.', OWN_LOG],
+  'The bridge has closed its connections to the server': [
+    'The configuration has changed, or the bridge has ended, and a request was not over in time. The server may have acted on it.',
+    'See what the server has done, and ask again if it is not done.',
+  ],
   'The server in this process could not be connected': [
     'The function `serve` of the entry failed: see the `cause` of the error.',
     'Correct what it does. See [embedding.md](embedding.md#servers-in-the-same-process).',
