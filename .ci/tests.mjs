@@ -3,7 +3,7 @@
  *
  * Starting a file from its sources takes longer than most tests do, and so does compiling what many files share. So esbuild
  * makes one bundle of all that will run, with tap in it, and a few processes (tests-worker.mjs) run one file after the other:
- * two at once for each core, because they wait half of their time. A file that has to be alone says so in its first lines
+ * three at once for each core, because they wait most of their time. A file that has to be alone says so in its first lines
  * ("Runs alone: why"), and so does one that needs a process of its own ("Runs in its own process: why").
  */
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -26,7 +26,7 @@ Runs all tests, or those of some files and folders of test: rpc, wire/session.te
   --told     prints the names of tests that passed, and what tests tell: figures, for example
   --times    prints a table of seconds and CPU time of each file
   --again    runs files that failed, if they are few, once more, each alone; what passes then is unsteady, and no failure
-  --jobs N   files at once, by default two for each core, because they wait half of their time
+  --jobs N   files at once, by default three for each core, because they wait most of their time
   --sources  runs the sources without a bundle and each in its own process, which coverage needs
   --list     prints the names of the files, and runs nothing
 `
@@ -50,7 +50,7 @@ const { values, positionals } = parseArgs({
     told: { type: 'boolean', default: false },
     times: { type: 'boolean', default: false },
     again: { type: 'boolean', default: false },
-    jobs: { type: 'string', default: String(2 * availableParallelism()) },
+    jobs: { type: 'string', default: String(3 * availableParallelism()) },
     sources: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
