@@ -1,4 +1,7 @@
-/** A moment in which a bridge stands still, or has lost its connection to Redis, is not held against Redis: what is asked then is answered. */
+/**
+ * A moment in which a bridge stands still, or has lost its connection to Redis, is not held against Redis: what is asked then is answered.
+ * Runs in its own process: it counts all timers of one length, and other files may leave some.
+ */
 import { connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { Redis } from '../../src/services/replicas/redis.js'
