@@ -81,7 +81,9 @@ const TOGETHER = 10
 
 /** Options of the whole file, with `entry` of each server, and how many servers there are: one if left out. */
 type Configured = { entry?: object; servers?: number; log: object; program?: string; workers?: number }
-const QUIET = { metrics: false, log: { level: 'warn' } }
+/** More sessions with servers than are open at once. */
+const SESSIONS = 20_000
+const QUIET = { metrics: false, log: { level: 'warn' }, limits: { sessions: SESSIONS } }
 /** What tokens of the bench are for. */
 export const AUDIENCE = 'bench'
 
