@@ -26,7 +26,8 @@ Runs all tests, or those of some files and folders of test: rpc, wire/session.te
   --told     prints the names of tests that passed, and what tests tell: figures, for example
   --times    prints a table of seconds and CPU time of each file
   --again    runs files that failed, if they are few, once more, each alone; what passes then is unsteady, and no failure
-  --jobs N   files at once, by default three for each core, because they wait most of their time
+  --jobs N   files at once, by default three for each core, because they wait most of their time; two of
+             other kinds, which start browsers and many processes
   --sources  runs the sources without a bundle and each in its own process, which coverage needs
   --list     prints the names of the files, and runs nothing
 `
@@ -50,7 +51,7 @@ const { values, positionals } = parseArgs({
     told: { type: 'boolean', default: false },
     times: { type: 'boolean', default: false },
     again: { type: 'boolean', default: false },
-    jobs: { type: 'string', default: String(3 * availableParallelism()) },
+    jobs: { type: 'string' },
     sources: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -100,7 +101,10 @@ const times = []
 let finished = 0
 let assertions = 0
 const progress = setInterval(report, stdout.isTTY ? 1_000 : SILENCE * 1_000)
-await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, () => work(together)))
+const perCore = values.kind === 'test' ? 3 : 2
+await Promise.all(
+  Array.from({ length: Math.max(1, Number(values.jobs ?? perCore * availableParallelism())) }, () => work(together)),
+)
 await work(alone)
 const unsteady =
   values.again && failed.size <= FEW ? await repeat([...failed].filter((name) => names.includes(name))) : []
