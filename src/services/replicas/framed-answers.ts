@@ -188,14 +188,7 @@ class FramedResponse extends Writable {
     waiting?.()
   }
 
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: Done): void {
-    this.flushHeaders()
-    this.#frames.send(DATA, this.#id, chunk)
-    this.#waiting = done
-    this.resume()
-  }
-
-  /** The pieces of a large answer come together. */
+  /** Takes one piece, or all that wait: those of a large answer come together. */
   override _writev(chunks: { chunk: Buffer }[], done: Done): void {
     this.flushHeaders()
     for (const { chunk } of chunks) this.#frames.send(DATA, this.#id, chunk)
