@@ -3,7 +3,7 @@ import { type Ended, Ending } from './ending.js'
 import { headIn } from './head.js'
 import { type Id, idKey, idValue, parseMessage, type Response } from './message.js'
 import { Outline } from './outline.js'
-import { bytesIn, MARK_LENGTH, repairedSourceOf, startsWithMark } from './source.js'
+import { bytesIn, type IsUtf8, MARK_LENGTH, repairedSourceOf, startsWithMark } from './source.js'
 
 /** Results of more bytes are not parsed. */
 const LARGE = 64 * 1024
@@ -50,8 +50,6 @@ export function unreadResponse(
     },
   }
 }
-
-type IsUtf8 = (bytes: Uint8Array) => boolean
 
 function outcomeIn(pieces: readonly Uint8Array[], isUtf8: IsUtf8): Response['outcome'] {
   const message = parseMessage(repairedSourceOf(pieces, isUtf8).source)
