@@ -3,8 +3,8 @@
  *
  * Starting a file from its sources takes longer than most tests do, and so does compiling what many files share. So esbuild
  * makes one bundle of all that will run, with tap in it, and a few processes (tests-worker.mjs) run one file after the other:
- * three at once for each core, because they wait most of their time. A file that has to be alone says so in its first lines
- * ("Runs alone: why"), and so does one that needs a process of its own ("Runs in its own process: why").
+ * five at once for each core, two of which begin with files that mostly wait (tests-waiting.mjs). A file that has to be alone
+ * says so in its first lines ("Runs alone: why"), and so does one that needs a process of its own ("Runs in its own process: why").
  */
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -16,6 +16,7 @@ import { isBuilt } from './is-built.mjs'
 import { mapped } from './source-maps.mjs'
 import { bundle } from './tests-bundle.mjs'
 import { run, Worker } from './tests-process.mjs'
+import { WAITING } from './tests-waiting.mjs'
 
 const HELP = `Usage: npm run test:only -- [options] [files and folders]
 
@@ -26,7 +27,7 @@ Runs all tests, or those of some files and folders of test: rpc, wire/session.te
   --told     prints the names of tests that passed, and what tests tell: figures, for example
   --times    prints a table of seconds and CPU time of each file
   --again    runs files that failed, if they are few, once more, each alone; what passes then is unsteady, and no failure
-  --jobs N   files at once, by default three for each core, because they wait most of their time; two of
+  --jobs N   files at once, by default five for each core, because they wait most of their time; two of
              other kinds, which start browsers and many processes
   --sources  runs the sources without a bundle and each in its own process, which coverage needs
   --list     prints the names of the files, and runs nothing
@@ -38,6 +39,8 @@ const ALONE = /^(?: \*|\/\*\*) Runs alone: /m
 const APART = /^(?: \*|\/\*\*) Runs in its own process: /m
 /** Lines about what has passed, which are left out of the output of a file that failed. */
 const PASSED = /^ *(?:ok \d.*|1\.\.\d+|# Subtest: .*|)\n/gm
+/** The share of processes that begin with files that mostly wait. */
+const WAIT = 2 / 5
 /** Between two lines of progress, in seconds, where no terminal shows it. */
 const SILENCE = 60
 /** Files that `--again` repeats. If more fail, it is not by chance. */
@@ -90,7 +93,8 @@ if (!values.sources) await bundle(OUT, names, programs)
 /** Large files first: they tend to take longest, and nothing should run on alone at the end. */
 const bySize = names.toSorted((a, b) => sizeOf(b) - sizeOf(a))
 const alone = bySize.filter((name) => ALONE.test(headOf(name)))
-const together = bySize.filter((name) => !alone.includes(name))
+const waiting = WAITING.filter((name) => names.includes(name))
+const busy = bySize.filter((name) => !alone.includes(name) && !waiting.includes(name))
 const inherited = { ...env }
 // These reach nothing outside of the machine, and each process of Node.js would read the file when it starts.
 if (values.kind === 'test') delete inherited.NODE_EXTRA_CA_CERTS
@@ -101,9 +105,11 @@ const times = []
 let finished = 0
 let assertions = 0
 const progress = setInterval(report, stdout.isTTY ? 1_000 : SILENCE * 1_000)
-const perCore = values.kind === 'test' ? 3 : 2
+const perCore = values.kind === 'test' ? 5 : 2
+const jobs = Math.max(1, Number(values.jobs ?? perCore * availableParallelism()))
+const beginWaiting = Math.floor(jobs * WAIT)
 await Promise.all(
-  Array.from({ length: Math.max(1, Number(values.jobs ?? perCore * availableParallelism())) }, () => work(together)),
+  Array.from({ length: jobs }, (_, n) => (n < beginWaiting ? work(waiting, busy) : work(busy, waiting))),
 )
 await work(alone)
 const unsteady =
@@ -138,10 +144,11 @@ function headOf(name) {
   return readFileSync(sourceOf(name), 'utf8').slice(0, 2_000)
 }
 
-/** Runs one file after the other, as long as there are any: in one process, unless one needs its own. */
-async function work(files) {
+/** Runs one file after the other, as long as there are any in one of the lists: in one process, unless one needs its own. */
+async function work(...lists) {
   let shared
-  for (let name = files.shift(); name !== undefined; name = files.shift()) {
+  const next = () => lists.find((list) => list.length > 0)?.shift()
+  for (let name = next(); name !== undefined; name = next()) {
     if (values.sources) record(name, await run(['--import=tsx', sourceOf(name)], inherited))
     else if (APART.test(headOf(name))) {
       const own = newWorker()

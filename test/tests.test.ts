@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import process, { execPath, platform } from 'node:process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import t from 'tap'
+// @ts-expect-error: plain JavaScript, of what runs the tests
+import { WAITING } from '../.ci/tests-waiting.mjs'
 import { temporaryFolder } from './support/folder.js'
 import { freePort } from './support/free-port.js'
 
@@ -60,6 +62,15 @@ t.test('the runner finds all tests, those of a folder, and those of a kind', asy
   t.ok(some.length > 10)
   t.same(
     some.filter((name) => !/^rpc\/|^wire\/same-era-http\.test$|^fault\/fault\.test$/.test(name)),
+    [],
+  )
+})
+
+t.test('the files that begin first, because they mostly wait, are tests', async (t) => {
+  const names = list().stdout.split('\n')
+  t.ok((WAITING as string[]).length > 10)
+  t.same(
+    (WAITING as string[]).filter((name) => !names.includes(name)),
     [],
   )
 })
