@@ -1,5 +1,6 @@
 /** Completion in shells, and the manual page: both are made of the tables of commands and flags, as the help is. */
 import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
 import { execPath } from 'node:process'
 import t, { type Test } from 'tap'
 import { manPage } from '../../.ci/man-page.js'
@@ -9,7 +10,7 @@ import { FLAGS } from '../../src/command/flags.js'
 import { parseCommand } from '../../src/command/parse.js'
 import { type CompletedShell, SHELLS } from '../../src/command/shells.js'
 import { main, run } from '../support/cli.js'
-import { temporaryFile } from '../support/folder.js'
+import { temporaryFile, temporaryFolder } from '../support/folder.js'
 
 /** What is typed, and what is offered. */
 const CASES: readonly [typed: string[], offered: string[]][] = [
@@ -35,6 +36,9 @@ const CASES: readonly [typed: string[], offered: string[]][] = [
   [['--', 'pro'], []],
 ]
 
+/** What zsh knows of all commands: it takes half a second to find out. */
+const ZSH_KNOWS = join(temporaryFolder(t), 'compdump')
+
 /** Programs that tell what a shell offers for words, the last of which is not finished. */
 const OFFERS: Partial<
   Record<CompletedShell, (script: string, words: readonly string[]) => [program: string, ...args: string[]]>
@@ -52,7 +56,7 @@ const OFFERS: Partial<
     'zsh',
     '-f',
     '-c',
-    `autoload -U compinit; compinit -u -D; source "$0"; _describe() { print -l -- "\${(@P)2}" }; _files() { }
+    `autoload -U compinit; compinit -C -d ${ZSH_KNOWS}; source "$0"; _describe() { print -l -- "\${(@P)2}" }; _files() { }
      words=(mcp-bridge "$@"); CURRENT=$#words; _mcp_bridge | cut -d: -f1 | while read -r one; do [[ $one == $words[-1]* ]] && print -r -- $one; done; true`,
     ...[script, ...words],
   ],
