@@ -21,12 +21,15 @@ export class HangUp implements Signal {
   #unlink: (() => void) | undefined
 
   constructor(parent?: Signal) {
-    if (parent?.aborted) this.abort(parent.reason)
-    else if (parent) {
-      const follow = () => this.abort(parent.reason)
-      parent.addEventListener('abort', follow)
-      this.#unlink = () => parent.removeEventListener('abort', follow)
-    }
+    if (parent) this.#unlink = this.follow(parent)
+  }
+
+  /** Aborts when another signal does, until the returned function is called. */
+  follow(other: Signal): () => void {
+    const follow = () => this.abort(other.reason)
+    if (other.aborted) follow()
+    else other.addEventListener('abort', follow)
+    return () => other.removeEventListener('abort', follow)
   }
 
   get aborted(): boolean {

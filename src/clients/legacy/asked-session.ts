@@ -53,9 +53,7 @@ export class AskedSession implements AskedClient {
   async ask(input: Payload, signal: Signal): Promise<Answers> {
     const { memory, outlet } = this.#options
     const over = new HangUp(signal)
-    const leave = () => over.abort(this.#gone.reason)
-    this.#gone.addEventListener('abort', leave)
-    if (this.isGone) leave()
+    const unfollow = over.follow(this.#gone)
     const reservation = memory.reserve(this.principal, SMALL)
     this.#open++
     try {
@@ -70,7 +68,7 @@ export class AskedSession implements AskedClient {
       })
     } finally {
       this.#open--
-      this.#gone.removeEventListener('abort', leave)
+      unfollow()
       over.abort()
       reservation.end()
     }

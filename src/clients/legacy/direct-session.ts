@@ -18,7 +18,6 @@ import { CallLogEntry } from '../call-log.js'
 import type { Frame, Send } from '../frames.js'
 import { tellSession } from '../logger.js'
 import { failureError, lastOf } from '../outcome.js'
-import { endWith } from '../token-end.js'
 import type { SortedBatch } from './batch.js'
 import { callerOf, TranslatedSession } from './half.js'
 import { InFlight } from './in-flight.js'
@@ -116,7 +115,7 @@ export class DirectClientSession implements ClientSession {
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
-    const stop = ends && endWith(ends, controller)
+    const stop = ends && controller.follow(ends)
     const { direct, revision } = this
     const parts = { caller: this.#caller, recorder: this.#recorder, direct, revision, batch, leaves }
     const call = new LinkedCall({ ...parts, request, record, send })

@@ -57,7 +57,6 @@ import { CallLogEntry } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell, tellSession } from '../logger.js'
 import { failureError, lastOf } from '../outcome.js'
-import { endWith } from '../token-end.js'
 import { AskedSession } from './asked-session.js'
 import { InFlight, type RunningRequest } from './in-flight.js'
 import { Questions } from './questions.js'
@@ -218,7 +217,7 @@ export class TranslatedSession implements ClientSession {
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
-    const stop = ends && endWith(ends, controller)
+    const stop = ends && controller.follow(ends)
     try {
       let last: Frame
       try {

@@ -78,9 +78,7 @@ export class Questions {
     const over = new HangUp(signal)
     const timer = new Deadline(this.#options.within, () => over.abort())
     const { needless } = asking
-    const stop = () => over.abort()
-    needless?.addEventListener('abort', stop)
-    if (needless?.aborted) stop()
+    const unfollow = needless && over.follow(needless)
     const round: Round = { ...asking, signal: over, asked: [], bytes: 0 }
     // A null prototype, because the server chooses the keys.
     const answers: Record<string, Json> = Object.create(null) as Record<string, Json>
@@ -113,7 +111,7 @@ export class Questions {
     } finally {
       const isLost = signal.aborted || needless?.aborted
       report(isLost ? 'lost' : over.aborted ? 'expired' : end)
-      needless?.removeEventListener('abort', stop)
+      unfollow?.()
       for (const { id } of round.asked) this.#open.delete(idKey(id))
       timer.clear()
       over.abort()

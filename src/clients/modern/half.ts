@@ -41,7 +41,6 @@ import { CallLogEntry } from '../call-log.js'
 import { type AnswerEnd, onlyIncreasing, type Send } from '../frames.js'
 import type { Logger } from '../logger.js'
 import { type FailedCall, failureError } from '../outcome.js'
-import { endWith } from '../token-end.js'
 
 /** What the transport knows about a request. */
 export interface Arrived {
@@ -134,7 +133,7 @@ export class ModernDownstream {
     let reply: Final | undefined
     let encoded: Pick<Encoded, 'text'> & Partial<Encoded>
     let failure: FailedCall | undefined
-    const stop = arrived.ends && endWith(arrived.ends, arrived.abort)
+    const stop = arrived.ends && arrived.abort.follow(arrived.ends)
     try {
       if (decoded instanceof Fault) throw decoded
       // The request is in memory twice: as received, and as sent to the server.
