@@ -40,7 +40,6 @@ import {
   encodeReply,
   initializeResult,
   legacyError,
-  type Opening,
 } from '../../mcp/protocol/legacy-client.js'
 import {
   CALL_TOOL,
@@ -96,42 +95,44 @@ export class TranslatedSession implements ClientSession {
   readonly #reservation: Reservation
   /** Reports to the upstream side that the client has disconnected. */
   #disconnected: (() => void) | undefined
-  #ready = false
+  #ready: boolean
   #listened = false
 
-  private constructor(
-    opening: Opening,
-    to: Downlevel,
-    offered: Payload,
-    reservation: Reservation,
-    options: OpenOptions,
-    asked = 0,
-  ) {
-    const { capabilities } = opening
-    this.revision = opening.revision
+  /** Throws a Fault if there is no memory for the session. */
+  private constructor(record: SessionRecord, options: OpenOptions, to = downlevelFor(record.revision, options)) {
+    const { revision, clientInfo = '', capabilities, logLevel, ready, asked } = record
+    const { memory, settings, sender, upstream, log } = options
+    const { principal } = sender
+    const offered = parseObject(record.offered)
+    this.#reservation = memory.reserve(principal, SMALL)
+    // The client's info and capabilities are in memory twice: by themselves, and in the envelope of requests.
+    this.#reservation.mustResize(record.offered.length + 2 * (clientInfo.length + capabilities.length))
+    this.revision = revision
     this.#options = options
-    this.#caller = callerOf(opening)
+    const caller = callerOf(record)
+    this.#caller = { ...caller, logLevel }
     this.#capabilities = offered
     this.#offered = new Set(keys(offered).filter((name) => objectIn(offered, name)))
-    this.#reservation = reservation
     this.#to = to
-    this.#tasks = new EmulatedTasks(() => options.memory.reserve(options.sender.principal, SMALL))
+    this.#tasks = new EmulatedTasks(() => memory.reserve(principal, SMALL))
     this.#questions = new Questions({
       capabilities,
-      to: this.#to,
+      to,
       asked,
-      within: options.settings.answerWithin,
+      within: settings.answerWithin,
       report: (what, call) => tell(this.#options.log, { kind: 'question', what, call }),
     })
-    this.#client = new AskedSession(this.#caller, this.#questions, options)
-    tellSession('opened', this.#options, this.#caller)
-    this.#disconnected = options.upstream.connected?.(options.sender.principal, this.#client)
+    this.#client = new AskedSession(caller, this.#questions, options)
+    this.#ready = ready
+    if (ready) this.#client.ready()
+    tellSession('opened', options, caller)
+    this.#disconnected = upstream.connected?.(principal, this.#client)
     this.#changes = new SessionChanges({
       offered,
-      reservation: options.memory.reserve(options.sender.principal),
+      reservation: memory.reserve(principal),
       listen: (params, controller, tell) => this.#listen(params, controller, tell),
       deliver: (method, params) => this.#deliver(method, params),
-      log: options.log,
+      log,
     })
   }
 
@@ -157,9 +158,8 @@ export class TranslatedSession implements ClientSession {
       options.upstream.handle(ownCall(method, options, controller, whose)),
     )
     const { answer, offered } = initializeResult(complete, to, options.settings.serverInfo)
-    const kept = detach(write(offered))
-    const reservation = reserve(opening, kept, options)
-    const session = new TranslatedSession(opening, to, parseObject(kept), reservation, options)
+    const kept = { ...opening, offered: detach(write(offered)), wrapped: [], uris: [], ready: false, asked: 0 }
+    const session = new TranslatedSession(kept, options, to)
     const text = result(request.id, answer)
     record.ended(discovered, text, 'rebuilt')
     return { text, last: { status: 200 }, session }
@@ -167,16 +167,9 @@ export class TranslatedSession implements ClientSession {
 
   /** Continues a session that another replica had, or that was a direct one. Throws a Fault if there is no memory for it. */
   static continue(record: SessionRecord, options: OpenOptions): TranslatedSession {
-    const { revision, clientInfo, capabilities, logLevel, offered, wrapped, uris, ready, asked } = record
-    const opening = { revision, clientInfo, capabilities, reportsRoots: record.reportsRoots ?? false }
-    const to = downlevelFor(revision, options)
-    for (const name of wrapped) to.memory.wrapped.add(name)
-    const reservation = reserve(opening, offered, options)
-    const session = new TranslatedSession(opening, to, parseObject(offered), reservation, options, asked + ASKED_SINCE)
-    session.#caller = { ...session.#caller, logLevel }
-    session.#ready = ready
-    if (ready) session.#client.ready()
-    session.#changes.continue(uris)
+    const session = new TranslatedSession({ ...record, asked: record.asked + ASKED_SINCE }, options)
+    for (const name of record.wrapped) session.#to.memory.wrapped.add(name)
+    session.#changes.continue(record.uris)
     return session
   }
 
@@ -461,18 +454,6 @@ export class TranslatedSession implements ClientSession {
 export function callerOf(opening: Partial<Pick<Caller, 'clientInfo' | 'capabilities' | 'reportsRoots'>> = {}): Caller {
   const { clientInfo, capabilities = '{}', reportsRoots } = opening
   return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }
-}
-
-/** Reserves the memory that a session needs until its end. Throws a Fault if there is none. */
-function reserve(
-  { clientInfo = '', capabilities }: Opening,
-  offered: Json,
-  { memory, sender }: OpenOptions,
-): Reservation {
-  const reservation = memory.reserve(sender.principal, SMALL)
-  // The client's info and capabilities are in memory twice: by themselves, and in the envelope of requests.
-  reservation.mustResize(offered.length + 2 * (clientInfo.length + capabilities.length))
-  return reservation
 }
 
 /** Whether a reply ends its call, as almost every reply does. The others go through `continueCall`. */
