@@ -4,7 +4,7 @@
  * by their principal, and what they may do by their grant.
  */
 import { timingSafeEqual } from 'node:crypto'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import plugin from 'fastify-plugin'
 import { digestedPrincipal, sha256 } from '../../base/crypto/digest.js'
 import { Fault } from '../../base/fault/fault.js'
@@ -95,6 +95,7 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
   const { mode, endpoints = NO_ENDPOINTS, required = [], open = NO_PATHS, pages = NO_PATHS } = options
   const proxy = mode.kind === 'tokens' ? byProxy(mode) : undefined
   const identify = identifierFor(mode, proxy)
+  const askProxy: Identify = (request) => proxy?.of(request, NO_PATHS) ?? ANYBODY
 
   app.decorateRequest('principal', ANYBODY.principal)
   app.decorateRequest('credential', undefined)
@@ -104,72 +105,65 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
 
   app.addHook('onRequest', (request, reply, done) => {
     const path = request.routeOptions.url
-    if (proxy && path !== undefined && pages.has(path)) {
-      const take = (person: AuthenticatedCaller | WrongToken | 'wrong' | undefined) => {
-        proxy.strip(request)
-        if (person === 'wrong' || (person && 'why' in person)) {
-          const said = person === 'wrong' ? undefined : person.why
-          const refuse = () => done(new Fault('unauthorized', REFUSALS.wrong.message, { said }))
-          if (app.countWrongToken) app.countWrongToken(request).then(refuse, done)
-          else refuse()
-          return
-        }
-        if (person) Object.assign(request, { principal: person.principal, grant: person.grant })
-        done()
-      }
-      const person = proxy.of(request, NO_PATHS)
-      if (person instanceof Promise) person.then(take, done)
-      else take(person)
-      return
-    }
+    const isPage = proxy !== undefined && path !== undefined && pages.has(path)
     // What is served nowhere is not found, with any token or none.
-    if (path === undefined || open.has(path)) {
+    if (path === undefined || (open.has(path) && !isPage)) {
       proxy?.strip(request)
       done()
       return
     }
-    const endpoint = endpoints.get(path)
-    const take = (identified: Identified) => {
-      // It may have ended while it was checked.
-      const isOver = typeof identified !== 'string' && 'ends' in identified && identified.ends?.aborted === true
-      const caller = isOver ? 'wrong' : identified
-      proxy?.strip(request)
-      if (typeof caller === 'string' || 'why' in caller) {
-        const { refusal, why: said } =
-          typeof caller === 'string' ? { refusal: caller } : { refusal: 'wrong' as const, ...caller }
-        const { message, error } = REFUSALS[refusal]
-        const scope = error === undefined ? endpoint?.scope : undefined
-        const refuse = () => {
-          reply.header('www-authenticate', challenge({ resource_metadata: endpoint?.metadata, scope, error }))
-          done(new Fault('unauthorized', message, { said }))
-        }
-        // Only wrong tokens count: clients without one learn from the refusal where to get it.
-        if (refusal === 'wrong' && app.countWrongToken) app.countWrongToken(request).then(refuse, done)
-        else refuse()
-        return
-      }
-      const { principal, credential, grant, ends } = caller
-      request.principal = principal
-      request.credential = credential
-      request.grant = grant
-      request.ends = ends
-      if (ends) closeAtEnd(ends, reply.raw)
-      if (grant?.issuer !== undefined) {
-        const missing = required.filter((scope) => !grant.scopes.has(scope))
-        if (canGet(missing, grant)) request.challengeFor = endpoint?.challengeFor
-        if (missing.length > 0) {
-          done(lacking(missing, [...grant.scopes, ...missing]))
-          return
-        }
-      }
-      if (app.countRequest) app.countRequest(request).then(() => done(), done)
-      else done()
-    }
-    const caller = identify(request, endpoint)
-    if (caller instanceof Promise) caller.then(take, done)
-    else take(caller)
+    const asked = { request, reply, done, endpoint: isPage ? undefined : endpoints.get(path), isPage }
+    const ask = isPage ? askProxy : identify
+    const caller = typeof ask === 'function' ? ask(request, asked.endpoint) : ask
+    if (caller instanceof Promise) caller.then((identified) => take(identified, asked), done)
+    else take(caller, asked)
   })
+
+  function take(identified: Identified, asked: Asked): void {
+    const { request, reply, done, endpoint, isPage } = asked
+    proxy?.strip(request)
+    if (typeof identified === 'string') return refuse(identified, undefined, asked)
+    if ('why' in identified) return refuse('wrong', identified.why, asked)
+    const { principal, credential, grant, ends } = identified
+    // It may have ended while it was checked.
+    if (ends?.aborted) return refuse('wrong', undefined, asked)
+    request.principal = principal
+    request.grant = grant
+    if (isPage) return done()
+    request.credential = credential
+    request.ends = ends
+    if (ends) closeAtEnd(ends, reply.raw)
+    if (grant?.issuer !== undefined) {
+      const missing = required.filter((scope) => !grant.scopes.has(scope))
+      if (canGet(missing, grant)) request.challengeFor = endpoint?.challengeFor
+      if (missing.length > 0) return done(lacking(missing, [...grant.scopes, ...missing]))
+    }
+    if (app.countRequest) app.countRequest(request).then(() => done(), done)
+    else done()
+  }
+
+  function refuse(refusal: Refusal, said: string | undefined, { request, reply, done, endpoint, isPage }: Asked): void {
+    const { message, error } = REFUSALS[refusal]
+    const scope = error === undefined ? endpoint?.scope : undefined
+    const refused = () => {
+      if (!isPage) reply.header('www-authenticate', challenge({ resource_metadata: endpoint?.metadata, scope, error }))
+      done(new Fault('unauthorized', message, { said }))
+    }
+    // Only wrong tokens count: clients without one learn from the refusal where to get it.
+    if (refusal === 'wrong' && app.countWrongToken) app.countWrongToken(request).then(refused, done)
+    else refused()
+  }
 })
+
+/** A request whose caller is to be known. */
+interface Asked {
+  request: FastifyRequest
+  reply: FastifyReply
+  done: HookHandlerDoneFunction
+  endpoint: ProtectedEndpoint | undefined
+  /** A page for people: a proxy may name the person, and nobody else is asked for. */
+  isPage: boolean
+}
 
 function lacking(missing: readonly string[], all: readonly string[]): Fault {
   const message = `The token has not the scope ${missing.join(' ')}, which this bridge requires`
@@ -181,12 +175,11 @@ type Identify = (request: FastifyRequest, endpoint: ProtectedEndpoint | undefine
 /** The caller, or why there is none. */
 type Identified = AuthenticatedCaller | WrongToken | Refusal
 
-function identifierFor(mode: AuthMode, proxy: ByProxy | undefined): Identify {
+/** How to find the caller of a request, or who it always is. */
+function identifierFor(mode: AuthMode, proxy: ByProxy | undefined): Identify | AuthenticatedCaller {
   switch (mode.kind) {
-    case 'none': {
-      const caller = mode.loopback ? { principal: 'local' } : ANYBODY
-      return () => caller
-    }
+    case 'none':
+      return { principal: mode.loopback ? 'local' : ANONYMOUS }
     case 'tokens':
       return byWhatIsShown(mode, proxy)
     case 'passthrough':
