@@ -11,7 +11,7 @@ import { shownPrincipal } from '../base/texts/principal.js'
 import { publicAddress } from '../base/texts/printable.js'
 import type { Signal } from '../base/time/hang-up.js'
 import type { CallEvent } from '../mcp/ports/events.js'
-import { type Cancelled, isFailure, type Outcome } from '../mcp/ports/outcome.js'
+import { isFailure, type Outcome } from '../mcp/ports/outcome.js'
 import type { CallEnd, CallFields, CallRecorder, Whose } from '../mcp/ports/recorder.js'
 import type { CallLog, Final, UpstreamSpan } from '../mcp/protocol/call.js'
 import type { MessageOrigin } from '../mcp/protocol/encoded.js'
@@ -132,14 +132,9 @@ export class CallLogEntry implements CallLog {
     this.#end(outcome, {})
   }
 
-  /** Ends the call without an answer, because its client gave it up. */
-  cancelled(why: Cancelled): void {
-    this.#end('cancelled', { cancelled: why })
-  }
-
   /** Ends the call without an answer of the server. `text` is the sent error, `status` its HTTP status, if it has one other than 200. */
   failed({ fault, cancelled }: FailedCall, text?: Wire, status?: number): void {
-    if (cancelled) return this.cancelled(cancelled)
+    if (cancelled) return this.#end('cancelled', { cancelled })
     logged.add(fault)
     this.#logger.noticed?.(fault)
     if (text !== undefined) this.recorder?.sent(text, undefined, status)
@@ -174,27 +169,19 @@ export class CallLogEntry implements CallLog {
   }
 
   #logFault(fault: Fault): void {
-    const line = this.#line({
-      outcome: 'fault',
-      fault: fault.fault,
-      blame: fault.blame,
-      why: withoutCredentials(fault.message),
-    })
-    if (fault.blame === 'caller' || fault.fault === 'draining') this.#logger.info(line, 'call')
+    const { fault: name, blame, message, said, cause, row } = fault
+    const line = this.#line({ outcome: 'fault', fault: name, blame, why: withoutCredentials(message) })
+    if (blame === 'caller' || name === 'draining') this.#logger.info(line, 'call')
     // A full bound deserves a warning, but is not an error of the bridge.
-    else if (fault.fault === 'overloaded' || fault.fault === 'answerLost') this.#logger.warn(line, 'call')
-    else if (fault.blame === 'upstream')
-      this.#logger.warn(
-        {
-          ...line,
-          ...this.#logger.advise?.(fault),
-          ...(fault.said !== undefined && { said: withoutCredentials(fault.said) }),
-        },
-        'call',
-      )
-    // The place where a fault was made tells something only if it is a mistake of the bridge.
-    else if (fault.row.reason === 'internal_error') this.#logger.error({ ...line, err: fault.cause ?? fault }, 'call')
-    else this.#logger.error({ ...line, ...(fault.cause !== undefined && { err: fault.cause }) }, 'call')
+    else if (name === 'overloaded' || name === 'answerLost') this.#logger.warn(line, 'call')
+    else if (blame === 'upstream') {
+      const more = said !== undefined && { said: withoutCredentials(said) }
+      this.#logger.warn({ ...line, ...this.#logger.advise?.(fault), ...more }, 'call')
+    } else {
+      // The place where a fault was made tells something only if it is a mistake of the bridge.
+      const err = cause ?? (row.reason === 'internal_error' ? fault : undefined)
+      this.#logger.error(err === undefined ? line : { ...line, err }, 'call')
+    }
   }
 
   #line(end: Record<string, unknown>, event: LogEvent = 'call'): LogFields {
