@@ -6,15 +6,14 @@ import type { FastifyReply } from 'fastify'
 import { Fault } from '../../base/fault/fault.js'
 import { type Memory, SMALL } from '../../base/limits/memory.js'
 import type { Id } from '../../base/rpc/message.js'
-import { detach, type Wire } from '../../base/rpc/source.js'
+import { detach } from '../../base/rpc/source.js'
 import { encodeEvent } from '../../base/rpc/sse.js'
 import type { HangUp } from '../../base/time/hang-up.js'
-import type { ReceivedHead } from '../../mcp/protocol/call.js'
-import { type AnswerEnd, answerLost, type Send } from '../frames.js'
+import type { ReceivedNotice } from '../../mcp/protocol/call.js'
+import { answerLost, type Send } from '../frames.js'
 import { EventConnection } from './connection.js'
-import { type ErrorRendering, explain, leaving, sendAnswer, sendEvents, statusOf } from './replies.js'
+import { type ErrorRendering, leaving, sendAnswer, sendEvents } from './replies.js'
 
-/** Options of an answer. */
 export interface AnswerOptions {
   /** Milliseconds between keep-alive comments on a stream. */
   keepAlive: number
@@ -27,7 +26,6 @@ export interface AnswerOptions {
 /** Without `commitAfter`, silence does not make the answer an event stream. */
 type Options = Omit<AnswerOptions, 'commitAfter'> & { commitAfter: number | undefined }
 
-/** The answer. `send` takes its frames. */
 export class Answer {
   /** Aborts when the client disconnects before the answer is complete, or if the event stream cannot continue. */
   readonly abort: HangUp
@@ -61,7 +59,11 @@ export class Answer {
 
   /** Takes the next frame. */
   readonly sendFrame: Send = ({ text, last }) => {
-    if (last && !this.#events) return this.#sendJson(text, last)
+    if (last && !this.#events) {
+      clearTimeout(this.#commit)
+      sendAnswer(this.#reply, { text, last }, this.#options, () => answerLost(this.#id))
+      return undefined
+    }
     const events = this.#events ?? this.#connection()
     const admitted = events.admits(text)
     if (!admitted && !last) {
@@ -78,13 +80,8 @@ export class Answer {
     return undefined
   }
 
-  /** Takes what a server says to a notification: all of it, with its head, or an event of a stream. */
-  readonly hear = (text: Wire, http?: ReceivedHead): void => {
-    this.sendFrame(http ? { text, last: { ...http } } : { text })?.catch(() => {})
-  }
-
-  /** Ends the answer to a notification, which needs no frame. */
-  readonly end = (): void => {
+  /** Ends the answer without a frame. */
+  end(): void {
     this.leave()
     const reply = this.#reply
     if (this.#events) this.#events.end()
@@ -92,8 +89,8 @@ export class Answer {
     else if (!reply.sent) reply.code(202).send()
   }
 
-  /** Ends the answer to a notification that has failed. Throws the failure if it can still be sent. */
-  readonly breakOff = (error: unknown): void => {
+  /** Ends an answer that has failed. Throws the failure if it can still be sent. */
+  breakOff(error: unknown): void {
     this.leave()
     const { raw, sent } = this.#reply
     if (this.#events) this.#events.cut()
@@ -103,17 +100,6 @@ export class Answer {
   /** Does nothing more, because the request is answered in another way. */
   leave(): void {
     clearTimeout(this.#commit)
-  }
-
-  #sendJson(text: Wire, last: AnswerEnd): undefined {
-    clearTimeout(this.#commit)
-    const reply = this.#reply
-    const { memory, refusing } = this.#options
-    if (last.fault) {
-      explain(reply, last.fault)
-      last.status = statusOf(reply, last.fault, refusing.passthrough)
-    }
-    sendAnswer(reply, text, last, memory, () => answerLost(this.#id))
   }
 
   #connection(): EventConnection {
@@ -135,6 +121,32 @@ export class Answer {
     this.#begin()
     return events
   }
+}
+
+/**
+ * Answers a message that gets no answer: its client gets what the server says to it, or 202. The promise of `take` is that of
+ * `Upstream.notify`, and so is the one that is returned, which rejects with what `failureOf` makes of an error.
+ */
+export function answerOneWay(
+  reply: FastifyReply,
+  options: Options,
+  take: (heard: Pick<ReceivedNotice, 'hear' | 'signal'>) => Promise<void> | undefined,
+  failureOf: (error: unknown) => unknown = (error) => error,
+): Promise<void> | undefined {
+  const answer = new Answer(reply, undefined, options)
+  const answering = take({
+    hear: (text, http) => {
+      answer.sendFrame(http ? { text, last: { ...http } } : { text })?.catch(() => {})
+    },
+    signal: answer.abort,
+  })
+  if (answering)
+    return answering.then(
+      () => answer.end(),
+      (error: unknown) => answer.breakOff(failureOf(error)),
+    )
+  answer.end()
+  return undefined
 }
 
 function tooSlow(): Fault {

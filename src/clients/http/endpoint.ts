@@ -24,7 +24,7 @@ import { looksModern } from '../../mcp/protocol/eras.js'
 import { checkHeaders, single, versionHeader } from '../../mcp/protocol/headers.js'
 import { methodTraits } from '../../mcp/protocol/methods.js'
 import { ModernDownstream } from '../modern/half.js'
-import { Answer } from './answer.js'
+import { Answer, answerOneWay } from './answer.js'
 import { forget, readBodies, reserveUntilClosed } from './body.js'
 import { checkMedia } from './content-type.js'
 import { forward, reportLost } from './forward.js'
@@ -33,9 +33,8 @@ import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { ofServer, type Refusals, refusedOf } from './refusals.js'
 import { notAllowed, refuse, sendEvents } from './replies.js'
 import type { HttpSession } from './session.js'
-import { type RequestAtEndpoint, SessionRequests, type SessionRequestsOptions } from './session-requests.js'
+import { SessionRequests, type SessionRequestsOptions } from './session-requests.js'
 
-/** Options of the endpoint. */
 export interface EndpointOptions extends SessionRequestsOptions {
   path: string
   /** Meets each request whose caller is known. */
@@ -54,8 +53,8 @@ export interface EndpointOptions extends SessionRequestsOptions {
 /** Most replicas that are asked for one session. */
 const MAX_OWNERS = 3
 
-/** A request at the endpoint. */
-interface Asked extends RequestAtEndpoint {
+interface Asked {
+  reply: FastifyReply
   /** The posted message, after it has been read. */
   message?: Message
   /** The answer, if the message is a modern request. */
@@ -102,9 +101,9 @@ class Endpoint {
   /** Answers a request, also if it fails. */
   readonly handle = (request: FastifyRequest, reply: FastifyReply): void => {
     if (request.reservation) reserveUntilClosed(request, reply)
-    const asked: Asked = { request, reply }
+    const asked: Asked = { reply }
     try {
-      const answering = request.method === 'POST' ? this.#post(asked) : this.#legacy.use(asked)
+      const answering = request.method === 'POST' ? this.#post(asked) : this.#legacy.use(reply)
       answering?.catch((error: unknown) => this.#failed(error, asked))
     } catch (error) {
       this.#failed(error, asked)
@@ -112,7 +111,8 @@ class Endpoint {
   }
 
   #failed(error: unknown, asked: Asked): void {
-    const { request, reply, message } = asked
+    const { reply, message } = asked
+    const { request } = reply
     asked.answer?.leave()
     if (error instanceof OwnedByReplica && this.#options.replicas) {
       this.#forward(error, asked).catch((broken: unknown) => this.#failed(broken, asked))
@@ -142,7 +142,8 @@ class Endpoint {
   }
 
   async #forward(owned: OwnedByReplica, asked: Asked): Promise<void> {
-    const { request, reply } = asked
+    const { reply } = asked
+    const { request } = reply
     const { handed, sessions, replicas } = this.#options
     const isOfClient = !replicas?.isForwarded(request.raw)
     // The client comes back, and would find nobody who listens.
@@ -153,7 +154,7 @@ class Endpoint {
     const instead =
       owned.what === 'session' && handed ? (owner: string) => this.#continue(owner, handed, asked) : undefined
     if (instead && !asked.isStray && handed?.hasLeft(owned.owner)) return instead(owned.owner)
-    return forward(owned, request, reply, { ...this.#options, instead })
+    return forward(owned, reply, { ...this.#options, instead })
   }
 
   /**
@@ -161,7 +162,8 @@ class Endpoint {
    * `without`: a replica that does not have the session.
    */
   async #continue(without: string, handed: HandedSessions, asked: Asked): Promise<void> {
-    const { request, reply } = asked
+    const { reply } = asked
+    const { request } = reply
     const { sessions, replicas } = this.#options
     // The call that the message belongs to is gone with its replica, so the message is accepted and dropped.
     if (asked.isStray) return void reply.code(202).send()
@@ -193,7 +195,8 @@ class Endpoint {
    * with its session, which only the server may know.
    */
   #post(asked: Asked, isResumed = false): Promise<void> | undefined {
-    const { request } = asked
+    const { reply } = asked
+    const { request } = reply
     const { sessions, compat } = this.#options
     const headers = readHeaders(request.raw)
     const { received } = headers
@@ -215,8 +218,8 @@ class Endpoint {
     const state: SessionState = session ? { revision: session.client.revision } : id === undefined ? 'none' : 'gone'
     const verdict = classify(message, version, state, compat)
     if (verdict.era === 'modern') return this.#takeModern(message, verdict, headers, asked)
-    if (verdict.as === 'initialize') return this.#legacy.open(message as Request, asked)
-    if (session) return this.#legacy.takeMessage(message, session, asked)
+    if (verdict.as === 'initialize') return this.#legacy.open(message as Request, reply)
+    if (session) return this.#legacy.takeMessage(message, session, reply)
     throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
   }
 
@@ -226,10 +229,11 @@ class Endpoint {
     { received, params, forwarded }: RequestHeaders,
     asked: Asked,
   ): Promise<void> | undefined {
-    const { request, reply } = asked
+    const { reply } = asked
+    const { request } = reply
     const { principal, credential, grant, ends } = request
     const { log } = this.#options
-    if (message.kind === 'notification') return this.#notify(message, forwarded, asked)
+    if (message.kind === 'notification') return this.#notify(message, forwarded, reply)
     if (message.kind !== 'request')
       throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: send only requests and notifications')
     const envelope = 'bare' in verdict ? undefined : verdict.envelope
@@ -267,24 +271,13 @@ class Endpoint {
   #notify(
     message: Notification,
     forwarded: RequestHeaders['forwarded'],
-    { request, reply }: Asked,
+    reply: FastifyReply,
   ): Promise<void> | undefined {
-    const { principal, credential } = request
+    const { principal, credential, body } = reply.request
     const { log } = this.#options
-    const answer = new Answer(reply, undefined, { ...this.#options, commitAfter: undefined })
-    const answering = this.#modern.notify(
-      message,
-      { principal, credential, log },
-      {
-        body: request.body as Uint8Array,
-        forwarded,
-        hear: answer.hear,
-        signal: answer.abort,
-      },
+    return answerOneWay(reply, { ...this.#options, commitAfter: undefined }, (heard) =>
+      this.#modern.notify(message, { principal, credential, log }, { ...heard, body: body as Uint8Array, forwarded }),
     )
-    if (answering) return answering.then(answer.end, answer.breakOff)
-    answer.end()
-    return undefined
   }
 }
 
@@ -294,7 +287,7 @@ class Endpoint {
  */
 async function untilBegun(answered: Promise<void>, answer: Answer, asked: Asked): Promise<void> {
   await Promise.race([answered, answer.begun()])
-  forget(asked.request)
+  forget(asked.reply.request)
 }
 
 /** Whether a message may belong to a session that is not the bridge's own. */
@@ -309,7 +302,8 @@ function isStray(message: Message, { client }: HttpSession): boolean {
 }
 
 /** Whether the client waits for more than 202. Answers to questions are still taken: their calls go on. */
-function wantsAnswer({ request: { method, body }, message }: Asked): boolean {
+function wantsAnswer({ reply: { request }, message }: Asked): boolean {
+  const { method, body } = request
   if (method !== 'POST') return method === 'GET'
   const { kind } = message ?? readMessage(body ? [body as Buffer] : [])
   return kind !== 'response' && kind !== 'notification'

@@ -1,7 +1,7 @@
 /** Forwards a request to the replica that owns its session or call. */
 
 import { Readable } from 'node:stream'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { withoutCredentials } from '../../base/credentials/credentials.js'
 import { Fault } from '../../base/fault/fault.js'
 import { error as errorMessage, type Id, result } from '../../base/rpc/message.js'
@@ -13,7 +13,6 @@ import { type Logger, tell } from '../logger.js'
 import type { ForwardedStreams } from './forwarded-streams.js'
 import { type ErrorRendering, leaving, refuse } from './replies.js'
 
-/** Options of forwarding. */
 export interface ForwardOptions {
   replicas: Replicas | undefined
   /** Registers endless streams. */
@@ -25,14 +24,10 @@ export interface ForwardOptions {
 }
 
 /** Answers the request through the owner if the error is an OwnedByReplica. Rethrows any other error. */
-export async function forward(
-  error: unknown,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  options: ForwardOptions,
-): Promise<void> {
+export async function forward(error: unknown, reply: FastifyReply, options: ForwardOptions): Promise<void> {
   const { replicas, instead, log, refusing = {} } = options
   if (!(error instanceof OwnedByReplica) || !replicas) throw error
+  const { request } = reply
   const { method, url: path, raw } = request
   const { owner } = error
   if (instead && (owner === ANOTHER || replicas.isForwarded(raw))) return instead(owner)
@@ -40,7 +35,7 @@ export async function forward(
   try {
     const forwarded = { method, path, headers: raw.rawHeaders, body, received: raw }
     const answer = await replicas.forward(error, forwarded, leaving(reply))
-    if (!instead || answer.status !== 404) return await sendBack(answer, request, reply, options)
+    if (!instead || answer.status !== 404) return await sendBack(answer, reply, options)
     if (answer.body instanceof Readable) answer.body.on('error', () => {}).destroy()
   } catch (cause) {
     const fault = Fault.from(cause)
@@ -65,10 +60,10 @@ export function reportLost({ owner, what }: OwnedByReplica, { fault, message, ca
 
 async function sendBack(
   answer: ForwardedAnswer,
-  { method, headers, body }: FastifyRequest,
   reply: FastifyReply,
   { forwarded: streams, log, refusing = {} }: ForwardOptions,
 ): Promise<void> {
+  const { method, headers, body } = reply.request
   tell(log, { kind: 'forwarded', what: 'answered' })
   reply.code(answer.status)
   reply.headers(answer.headers)

@@ -8,22 +8,30 @@ import { lengthOf, type Wire } from '../../base/rpc/source.js'
 import { EVENT_HEADERS } from '../../base/rpc/sse.js'
 import { HangUp } from '../../base/time/hang-up.js'
 import { atTurnEnd, corkUntilTurnEnd } from '../../base/time/turn.js'
-import type { AnswerEnd, LastFrame } from '../frames.js'
+import type { LastFrame } from '../frames.js'
 import { carryBack } from './carried-back.js'
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 
 /**
- * Sends an answer as JSON, with its status, and with the headers of the server's answer that go on. Without memory for it, sends
- * what `lost` returns. The pieces of a large one are written together, without being joined first.
+ * Sends an answer as JSON, and with the headers of the server's answer that go on. Sets the status of a fault: in a session
+ * (`inBand`) only if the client's own credential was refused, because a client gets another one after a 401 or 403, or if its
+ * session is lost, because it opens another one after a 404. Without memory for the answer, sends what `lost` returns. The pieces
+ * of a large one are written together, without being joined first.
  */
 export function sendAnswer(
   reply: FastifyReply,
-  text: Wire,
-  { status, headers }: AnswerEnd,
-  memory: Memory,
+  { text, last }: LastFrame,
+  { memory, refusing: { passthrough } }: { memory: Memory; refusing: Pick<ErrorRendering, 'passthrough'> },
   lost: () => Wire,
+  inBand = false,
 ): void {
+  const { fault, headers } = last
+  if (fault) {
+    explain(reply, fault)
+    const isOfSession = fault.fault === 'insufficientScope' || fault.fault === 'sessionNotFound'
+    if (!inBand || isOfSession || (fault.refused && passthrough)) last.status = statusOf(reply, fault, passthrough)
+  }
   const bytes = lengthOf(text)
   let sent = text
   if (bytes > SMALL) {
@@ -31,7 +39,7 @@ export function sendAnswer(
     if (reservation.resize(bytes)) sent = lost()
     whenOver(reply, () => reservation.end())
   }
-  reply.code(status)
+  reply.code(last.status)
   if (headers) carryBack(reply, headers)
   reply.header('content-type', JSON_TYPE)
   const pieces = typeof sent === 'string' ? undefined : sent
@@ -144,7 +152,7 @@ export function notAllowed(reply: FastifyReply, allow: string): never {
  * The HTTP status of a fault. Sets a challenge if the client can get another token. If the server refused the client's own
  * credential, uses the server's status and challenge.
  */
-export function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): number {
+function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): number {
   if (fault.fault === 'insufficientScope') {
     const { grant, challengeFor } = reply.request
     const challenge = grant && challengeFor?.(fault, grant)
@@ -155,24 +163,6 @@ export function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRe
   if (challenge !== undefined || status === 401)
     reply.header('www-authenticate', ourChallenge(challenge ?? 'Bearer', passthrough.metadata(reply.request)))
   return status
-}
-
-/**
- * Sends an answer of a session as JSON. A fault has status 200 unless the client's own credential was refused, because a client
- * gets another one after a 401 or 403, or its session is lost, because it opens another one after a 404.
- */
-export function sendInBand(
-  reply: FastifyReply,
-  { text, last }: LastFrame,
-  { memory, refusing: { passthrough } }: { memory: Memory; refusing: Pick<ErrorRendering, 'passthrough'> },
-  lost: () => Wire,
-): void {
-  const { fault } = last
-  if (fault) explain(reply, fault)
-  const isOfSession = fault?.fault === 'insufficientScope' || fault?.fault === 'sessionNotFound'
-  const hasStatus = isOfSession || (fault?.refused && passthrough)
-  const status = fault && hasStatus ? statusOf(reply, fault, passthrough) : last.status
-  sendAnswer(reply, text, { ...last, status }, memory, lost)
 }
 
 /**
@@ -187,7 +177,7 @@ function ourChallenge(challenge: string, metadata: string): string {
 }
 
 /** Sets the headers that describe a fault to proxies and logs, which do not read bodies. */
-export function explain(reply: FastifyReply, { row, retryAfter }: Fault): void {
+function explain(reply: FastifyReply, { row, retryAfter }: Fault): void {
   if (row.reason !== undefined) reply.header('mcp-bridge-error', row.reason)
   if (retryAfter !== undefined) reply.header('retry-after', Math.ceil(retryAfter))
 }

@@ -20,19 +20,18 @@ import { TranslatedSession } from '../legacy/half.js'
 import { openSession } from '../legacy/open-session.js'
 import type { ClientSession, OpenOptions, SessionRecord, SessionSettings } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
-import { Answer } from './answer.js'
+import { answerOneWay } from './answer.js'
 import { takeOver } from './body.js'
 import { checkTakesEvents } from './content-type.js'
 import type { EventStore } from './event-store.js'
 import { forwardedHeadersIn } from './forwarded-headers.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { readHeaders, traceHeaders } from './headers.js'
-import { type ErrorRendering, notAllowed, sendInBand, whenOver } from './replies.js'
+import { type ErrorRendering, notAllowed, sendAnswer, whenOver } from './replies.js'
 import { forwardedOf, HttpSession, ofNoCall } from './session.js'
 import type { SessionStore } from './sessions.js'
 import { Streams } from './streams.js'
 
-/** Options of SessionRequests. */
 export interface SessionRequestsOptions {
   upstream: Upstream
   log: Logger
@@ -54,12 +53,6 @@ export interface SessionRequestsOptions {
   events: EventStore
 }
 
-/** A request at the endpoint. */
-export interface RequestAtEndpoint {
-  request: FastifyRequest
-  reply: FastifyReply
-}
-
 /** What a message that gets no answer has in common with others of its request. */
 type Heard = Omit<ReceivedOneWay, 'bytes' | 'batch'>
 
@@ -68,7 +61,6 @@ const PASSED = { resumable: false, priming: false, passes: true }
 /** The bridge itself, before it was started again, in place of the replica that had a session. */
 const BEFORE = ''
 
-/** Answers requests of legacy clients. */
 export class SessionRequests {
   readonly #options: SessionRequestsOptions
   /** Sessions of other replicas that are about to continue here, by id. */
@@ -79,7 +71,8 @@ export class SessionRequests {
   }
 
   /** Answers GET (opens a stream of a session) and DELETE (ends a session). */
-  async use({ request, reply }: RequestAtEndpoint): Promise<void> {
+  async use(reply: FastifyReply): Promise<void> {
+    const { request } = reply
     const { received } = readHeaders(request.raw)
     checkNotModern(received, reply)
     const id = single(received, 'mcp-session-id')
@@ -116,11 +109,8 @@ export class SessionRequests {
   }
 
   /** Takes a message in a session. The promise resolves when it has been answered. */
-  takeMessage(
-    message: Message,
-    session: HttpSession,
-    { request, reply }: RequestAtEndpoint,
-  ): Promise<void> | undefined {
+  takeMessage(message: Message, session: HttpSession, reply: FastifyReply): Promise<void> | undefined {
+    const { request } = reply
     const { handed } = this.#options
     if (handed && session.client.direct?.keepsIds) whenOver(reply, () => void handed.note(session).catch(() => {}))
     const batch = message.kind === 'batch' ? readBatch(message) : undefined
@@ -128,24 +118,21 @@ export class SessionRequests {
       // The session ends with the bridge. With this error, the client opens another one, which a load balancer sends to
       // another replica.
       if (this.#options.sessions.draining && batch?.requests.length !== 0) this.#refuseOrLeave(session)
-      const answering = batch
-        ? this.#takeAll(batch, session, { request, reply })
-        : session.answerPost(message as Request, reply)
+      const answering = batch ? this.#takeAll(batch, session, reply) : session.answerPost(message as Request, reply)
       // A disconnected client has not cancelled its calls, so they keep their memory until they are answered.
       const reservation = request.reservation && takeOver(request)
       return reservation ? answering?.finally(() => reservation.end()) : answering
     }
-    if (message.kind === 'notification' || message.kind === 'response')
-      return this.#takeOneWay(message, session, { request, reply })
+    if (message.kind === 'notification' || message.kind === 'response') return this.#takeOneWay(message, session, reply)
     reply.code(202).send()
     return undefined
   }
 
   /** Takes the messages of a batch, which go on in one array if the server may have that. */
-  #takeAll(batch: SortedBatch, session: HttpSession, at: RequestAtEndpoint): Promise<void> | undefined {
+  #takeAll(batch: SortedBatch, session: HttpSession, reply: FastifyReply): Promise<void> | undefined {
     const { requests, others, errors } = batch
     const { client } = session
-    const sent = client.batchOf?.(batch, at.request.body as Uint8Array)
+    const sent = client.batchOf?.(batch, reply.request.body as Uint8Array)
     const takeOthers = (received?: Heard) => {
       const taken = others.map((other, index) => {
         // All of them get the same answer.
@@ -156,38 +143,37 @@ export class SessionRequests {
       return Promise.all(taken)
     }
     if (requests.length === 0 && errors.length === 0 && sent)
-      return this.#hear(at, client, (received) => takeOthers(received).then(() => {}))
-    takeOthers(sent && ({ hear: () => {}, signal: new HangUp(), ...forwardedOf(at.request) } as Heard)).catch(() => {})
-    return session.answerAll(batch, at.reply, sent)
+      return this.#hear(reply, client, (received) => takeOthers(received).then(() => {}))
+    takeOthers(sent && ({ hear: () => {}, signal: new HangUp(), ...forwardedOf(reply.request) } as Heard)).catch(
+      () => {},
+    )
+    return session.answerAll(batch, reply, sent)
   }
 
   /** Takes a message that gets no answer. */
   #takeOneWay(
     message: Notification | Response,
     { client }: HttpSession,
-    at: RequestAtEndpoint,
+    reply: FastifyReply,
   ): Promise<void> | undefined {
     const text = textWithoutAbsent(message)
-    const bytes = text === undefined ? (at.request.body as Uint8Array) : Buffer.from(text)
-    return this.#hear(at, client, (received) => client.take(message, { ...received, bytes }))
+    const bytes = text === undefined ? (reply.request.body as Uint8Array) : Buffer.from(text)
+    return this.#hear(reply, client, (received) => client.take(message, { ...received, bytes }))
   }
 
   /** Answers what gets no answer: its client gets what the server says to it, or 202. */
   #hear(
-    { request, reply }: RequestAtEndpoint,
+    reply: FastifyReply,
     client: ClientSession,
     take: (received: Heard) => Promise<void> | undefined,
   ): Promise<void> | undefined {
-    const answer = new Answer(reply, undefined, this.#options)
-    const heard = { hear: answer.hear, signal: answer.abort, forwarded: undefined }
-    const answering = take({ ...heard, ...(client.direct?.keepsIds && forwardedOf(request)) })
-    if (answering) return answering.then(answer.end, (error: unknown) => answer.breakOff(ofNoCall(error)))
-    answer.end()
-    return undefined
+    const about = client.direct?.keepsIds ? forwardedOf(reply.request) : { forwarded: undefined }
+    return answerOneWay(reply, this.#options, (heard) => take({ ...heard, ...about }), ofNoCall)
   }
 
   /** Opens a session: one of the server itself, if the server is legacy and reached over HTTP, or else a translated one. */
-  async open(message: Request, { request, reply }: RequestAtEndpoint): Promise<void> {
+  async open(message: Request, reply: FastifyReply): Promise<void> {
+    const { request } = reply
     const { principal } = request
     this.#options.sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
@@ -199,7 +185,7 @@ export class SessionRequests {
       reply.header('mcp-session-id', kept.id)
       await this.#options.handed?.note(kept)
     }
-    sendInBand(reply, answer, this.#options, () => answerLost(message.id))
+    sendAnswer(reply, answer, this.#options, () => answerLost(message.id), true)
   }
 
   /** Continues a session that another replica has left. Rejects with a Fault if there is no room for it. */

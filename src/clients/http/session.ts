@@ -15,7 +15,7 @@ import type { Logger } from '../logger.js'
 import type { AnswerOptions } from './answer.js'
 import { forwardedHeadersIn } from './forwarded-headers.js'
 import { traceHeaders } from './headers.js'
-import { leaving, sendEvents, sendInBand } from './replies.js'
+import { leaving, sendAnswer, sendEvents } from './replies.js'
 import type { KeptSession } from './sessions.js'
 import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
@@ -108,7 +108,7 @@ export class HttpSession implements KeptSession {
       if (!stream.begin) return this.#endStream(stream, frame, () => answerLost(id))
       stream.leaveStream(reply.raw.destroyed)
       if (last.cancelled) reply.code(202).send()
-      else sendInBand(reply, { text, last }, this.#options, () => answerLost(id))
+      else sendAnswer(reply, { text, last }, this.#options, () => answerLost(id), true)
       return undefined
     }
     const { grant, ends } = reply.request
@@ -171,7 +171,7 @@ export class HttpSession implements KeptSession {
     const fault = answers.every(({ last }) => last?.fault) ? answers[0]?.last?.fault : undefined
     const each = { text: together(answers.map(({ text }) => text)), last: { status: 200, fault } }
     const lost = () => together(answers.map((one) => one.lost()))
-    sendInBand(reply, saidAtOnce(answers) ?? each, this.#options, lost)
+    sendAnswer(reply, saidAtOnce(answers) ?? each, this.#options, lost, true)
   }
 
   /** Opens a stream for messages that belong to no request, or resumes one: at the server, if the session is its own. Rejects with a Fault if it cannot. */
@@ -219,7 +219,12 @@ export class HttpSession implements KeptSession {
 
   /** The stream of the answer to a POST. It begins if another message comes before the answer, or if that takes long. */
   #streamFor(reply: FastifyReply, request?: Id): EventStream {
-    const begin = (stream: EventStream) => (reply.raw.destroyed ? stream.endUnopened() : this.#connect(stream, reply))
+    const begin = (stream: EventStream) => {
+      if (!reply.raw.destroyed) return this.#connect(stream, reply)
+      // Its call continues, but the client cannot resume a stream that it never got.
+      stream.end()
+      stream.leaveStream(true)
+    }
     return this.#streams.streamFor(request, { begin, commitAfter: this.#options.commitAfter })
   }
 

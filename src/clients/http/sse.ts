@@ -26,7 +26,6 @@ import { ofServer, type Refusals, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
 import type { KeptSession, SessionStore } from './sessions.js'
 
-/** Options of the transport. */
 export interface SseOptions {
   /** Meets each request whose caller is known. */
   arrived?: onRequestHookHandler | undefined
@@ -89,7 +88,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
         }
         await session.post(request, reply)
       } catch (error) {
-        await forward(error, request, reply, options)
+        await forward(error, reply, options)
       }
       return reply
     },

@@ -135,17 +135,11 @@ export class EventStream implements PassedStream {
     return this
   }
 
-  /** Removes the stream: its answer is complete, or is sent in another way. `isGone`: the client has disconnected. */
+  /** Removes the stream: its answer is complete, or is sent in another way. `isGone`: the client has disconnected before it got one. */
   leaveStream(isGone: boolean): void {
     clearTimeout(this.#commit)
-    if (this.begin && isGone) this.#owner.onConnection(this, 'left')
-    this.#owner.forgetStream(this)
-  }
-
-  /** Ends the stream of a client that disconnected before it got one: it cannot resume. Its call continues. */
-  endUnopened(): void {
-    this.end()
-    this.#owner.onConnection(this, 'left')
+    if (this.awaited && isGone) this.#owner.onConnection(this, 'left')
+    this.awaited = false
     this.#owner.forgetStream(this)
   }
 }
@@ -270,7 +264,6 @@ export class Streams implements Outlet {
     else this.#whenAnswered = end
   }
 
-  /** Handles the end of a connection. */
   disconnected(stream: EventStream): void {
     if (stream.ended) this.forgetStream(stream)
     if (this.options.passes) this.dropStandalone(stream)
