@@ -31,7 +31,6 @@ export interface Frame {
   last?: AnswerEnd
 }
 
-/** An answer. */
 export interface LastFrame extends Frame {
   last: AnswerEnd
 }

@@ -92,13 +92,11 @@ export class StoredEvents<S extends object> {
     this.#settle()
   }
 
-  /** Drops expired events. */
   forgetOld(): void {
     const before = performance.now() - KEEP.milliseconds
     while (this.#events[0] && this.#events[0].at < before) this.forgetOldest()
   }
 
-  /** Drops all events. */
   end(): void {
     this.#events.length = 0
     this.#bytes = 0

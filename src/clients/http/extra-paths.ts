@@ -14,7 +14,6 @@ import type { Logger } from '../logger.js'
 import { ofServer } from './refusals.js'
 import { JSON_TYPE, refuse } from './replies.js'
 
-/** Options of the extra paths. */
 export interface ExtraPathsOptions {
   overHttp: OverHttp
   /**

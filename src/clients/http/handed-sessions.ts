@@ -20,7 +20,6 @@ interface HandedSession {
   owner?: string
 }
 
-/** A session of this replica. */
 type OwnSession = Pick<HttpSession, 'id' | 'principal' | 'client' | 'from' | 'noted'>
 
 /** The result of taking over a session. */
@@ -30,7 +29,6 @@ export type Taken =
   /** Another replica has it; undefined if no replica has taken it yet. */
   | { owner: string | undefined }
 
-/** A request to take over a session. */
 export interface Taking {
   principal: string
   /** A replica that does not have the session, or is gone. */

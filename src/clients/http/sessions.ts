@@ -9,7 +9,6 @@ import { Occupancy, type Occupant } from '../../base/limits/occupancy.js'
 import { lookEvery } from '../../base/time/time.js'
 import { OwnedByReplica, type Replicas } from '../../mcp/ports/replicas.js'
 
-/** A session that can be stored. */
 export interface KeptSession {
   readonly principal: string
   /** Whether the client is connected or waits for an answer. Such a session is not idle. */
@@ -169,7 +168,6 @@ export class Sessions<S extends KeptSession> {
     for (const session of [...this]) session.drain()
   }
 
-  /** Ends all sessions. */
   close(): void {
     clearInterval(this.#timer)
     for (const id of [...this.#sessions.keys()]) this.end(id)

@@ -19,7 +19,6 @@ import { readBatch, together } from './batch.js'
 import { openSession } from './open-session.js'
 import type { AboutRequest, ClientSession, OpenOptions, SessionPlace } from './session.js'
 
-/** Options of a conversation. */
 export interface ConversationOptions extends SessionPlace, Pick<OpenOptions, 'sender' | 'memory'> {
   transport: 'sse' | 'stdio'
   /**

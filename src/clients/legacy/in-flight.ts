@@ -27,12 +27,10 @@ export class InFlight {
   readonly #controllers = new Map<string, RunningRequest | RunningRequest[]>()
   #open = 0
 
-  /** Number of requests in flight. */
   get size(): number {
     return this.#open
   }
 
-  /** Whether a request with this id is in flight. */
   hasRequest(id: Id): boolean {
     return this.#controllers.has(idKey(id))
   }
@@ -48,7 +46,6 @@ export class InFlight {
     return controller
   }
 
-  /** Removes a request. */
   leaveRequest(id: Id, controller: RunningRequest): void {
     const key = idKey(id)
     const known = this.#controllers.get(key)
@@ -86,7 +83,6 @@ export class InFlight {
     else setTimeout(abort, after).unref()
   }
 
-  /** Aborts all requests. */
   abortAll(): void {
     for (const controllers of this.#controllers.values())
       for (const controller of listOf(controllers)) controller.abort()

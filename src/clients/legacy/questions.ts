@@ -25,7 +25,6 @@ import {
 import { withoutEnvelope } from '../../mcp/protocol/meta.js'
 import type { DeliveryKind } from '../../mcp/protocol/upstream.js'
 
-/** Options of Questions. */
 export interface QuestionsOptions {
   /** ClientCapabilities that the client has declared. */
   capabilities: Json

@@ -22,7 +22,6 @@ import {
   wants,
 } from '../../mcp/protocol/subscriptions.js'
 
-/** Options of the subscription. */
 export interface ChangesOptions {
   /** Capabilities of the server, as sent to the client. */
   offered: Payload

@@ -73,7 +73,6 @@ export interface Arrived {
   running?: { call: number | undefined }
 }
 
-/** Options of the half. */
 export interface ModernDownstreamOptions {
   upstream: Pick<Upstream, 'handle' | 'notify'>
   /** Handles subscriptions, in place of `upstream`. */

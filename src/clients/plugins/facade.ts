@@ -31,7 +31,6 @@ export function facadePaths(routes: Place): readonly string[] {
   return [...facadeMetadata(routes), ...['register', 'authorize', 'token'].map((name) => `${routes.path}/${name}`)]
 }
 
-/** A Fastify plugin. */
 export async function facade(app: FastifyInstance, routes: FacadeRoutes): Promise<void> {
   const { issuer, path, scopes } = routes
   const metadata = JSON.stringify({

@@ -10,7 +10,6 @@ export interface IssuerMetadataOptions {
 /** The well-known path of the metadata of an authorization server (RFC 8414, section 3.1). */
 export const ISSUER_METADATA = '/.well-known/oauth-authorization-server'
 
-/** A Fastify plugin. */
 export async function issuerMetadata(app: FastifyInstance, { find }: IssuerMetadataOptions): Promise<void> {
   publish(app, ISSUER_METADATA, async () => JSON.stringify(await find()))
 }

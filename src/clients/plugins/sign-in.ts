@@ -14,7 +14,6 @@ export function signInPaths(path: string): readonly string[] {
   return [path, `${path}/:first`, `${path}/:first/:second`]
 }
 
-/** A Fastify plugin. */
 export async function signInPage(app: FastifyInstance, { path, answer }: SignInRoutes): Promise<void> {
   acceptForms(app)
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {

@@ -34,7 +34,6 @@ export interface PipePlace {
   settings: SessionSettings
 }
 
-/** Options of serving a pipe. */
 export interface PipeOptions extends PipePlace {
   input: Readable
   output: Writable
