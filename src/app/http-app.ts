@@ -4,6 +4,7 @@
  */
 import { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, fastify } from 'fastify'
 import { Fault } from '../base/fault/fault.js'
+import { ISSUER_METADATA } from '../base/texts/well-known.js'
 import { checkRequest, readHeaders } from '../clients/http/headers.js'
 import type { Refusals } from '../clients/http/refusals.js'
 import { refuse } from '../clients/http/replies.js'
@@ -11,9 +12,9 @@ import { plainAddresses } from '../clients/plugins/address.js'
 import { type AuthMode, auth, type PrincipalOf } from '../clients/plugins/auth.js'
 import type { Verify } from '../clients/plugins/callers.js'
 import type { CountedWindows } from '../clients/plugins/counted-windows.js'
+import { publish } from '../clients/plugins/documents.js'
 import { type FacadeRoutes, facade, facadeMetadata, facadePaths } from '../clients/plugins/facade.js'
 import { type HealthOptions, health, OPEN } from '../clients/plugins/health.js'
-import { ISSUER_METADATA, type IssuerMetadataOptions, issuerMetadata } from '../clients/plugins/issuer-metadata.js'
 import { MAX_ENTRY, managedServers, SERVERS_PATH } from '../clients/plugins/managed-servers.js'
 import { origin } from '../clients/plugins/origin.js'
 import {
@@ -84,8 +85,11 @@ export interface FrontOptions {
   lives?: TokenLives | undefined
   /** Stands in front of an identity provider; undefined if clients use the provider directly. */
   facade?: Omit<FacadeRoutes, 'issuer' | 'path'> | undefined
-  /** The metadata of the only identity provider; undefined without exactly one, or with a facade in front of it. */
-  issuerDocument?: IssuerMetadataOptions | undefined
+  /**
+   * Finds the metadata of the only identity provider, as it publishes them: clients of 2025-03-26 look for them at the root of the
+   * bridge. Undefined without exactly one, or with a facade in front of it.
+   */
+  issuerDocument?: { find(): Promise<object> } | undefined
   /** The page where people sign in to servers; undefined without one. */
   page?: SignInRoutes | undefined
   /** The counts of requests for their limits. */
@@ -188,7 +192,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   }
   if (guarded) await app.register(protectedResource, guarded)
   if (before) await app.register(facade, before)
-  if (issuerDocument) await app.register(issuerMetadata, { find: () => issuerDocument.find() })
+  if (issuerDocument) publish(app, ISSUER_METADATA, async () => ({ body: JSON.stringify(await issuerDocument.find()) }))
   if (options.page) await app.register(signInPage, options.page)
   for (const { mount, ...where } of endpoints) await mount.register(app, { ...where, addresses })
   await app.ready()

@@ -13,16 +13,23 @@ export function allowPages(app: FastifyInstance, path: string): void {
   app.options(path, OF_DOCUMENT, async (_request, reply) => reply.code(204).headers(PREFLIGHT).send())
 }
 
-/** Serves a JSON document that everybody may read, including pages of other origins. */
-export function publish(app: FastifyInstance, path: string, document: () => string | Promise<string>): void {
+/** A document, which is JSON that may be cached for five minutes unless it says otherwise. */
+interface Published {
+  body: string | Uint8Array
+  type?: string
+  cacheControl?: string
+}
+
+/** Serves a document that everybody may read, including pages of other origins. */
+export function publish(app: FastifyInstance, path: string, document: () => Published | Promise<Published>): void {
   allowPages(app, path)
-  app.get(path, OF_DOCUMENT, async (_request, reply) =>
-    reply
-      .type('application/json')
-      .header('cache-control', 'max-age=300')
-      .headers(FOR_PAGES)
-      .send(await document()),
-  )
+  app.get(path, OF_DOCUMENT, async (_request, reply) => {
+    const { body, type = 'application/json', cacheControl = 'max-age=300' } = await document()
+    return reply
+      .type(type)
+      .headers({ ...FOR_PAGES, 'cache-control': cacheControl })
+      .send(typeof body === 'string' ? body : Buffer.from(body))
+  })
 }
 
 /** Parses submitted forms as URLSearchParams. */

@@ -1,8 +1,8 @@
 /** Serves an authorization server in front of an identity provider that does not register clients. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { ISSUER_METADATA } from '../../base/texts/well-known.js'
 import { addressOf } from './address.js'
 import { acceptForms, FORM_BYTES, publish } from './documents.js'
-import { ISSUER_METADATA } from './issuer-metadata.js'
 
 /** The handlers and their paths. */
 export interface FacadeRoutes {
@@ -44,7 +44,7 @@ export async function facade(app: FastifyInstance, routes: FacadeRoutes): Promis
     code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: ['none'],
   })
-  for (const place of facadeMetadata(routes)) publish(app, place, () => metadata)
+  for (const place of facadeMetadata(routes)) publish(app, place, () => ({ body: metadata }))
   acceptForms(app)
   app.post(`${path}/register`, { bodyLimit: FORM_BYTES }, (request, reply) =>
     answer(reply, async () => reply.code(201).send(routes.register(request.body))),

@@ -87,13 +87,13 @@ export function metadataPaths(endpoints: MetadataOptions['endpoints']): Readonly
 export async function protectedResource(app: FastifyInstance, options: MetadataOptions): Promise<void> {
   const { endpoints, issuers, scopes } = options
   for (const [path, { resource }] of metadataPaths(endpoints)) {
-    const document = JSON.stringify({
+    const body = JSON.stringify({
       resource,
       authorization_servers: issuers,
       ...(scopes.length > 0 && { scopes_supported: scopes }),
       bearer_methods_supported: ['header'],
     })
-    publish(app, path, () => document)
+    publish(app, path, () => ({ body }))
   }
 }
 
