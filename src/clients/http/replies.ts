@@ -51,11 +51,13 @@ export function sendAnswer(
   response.end()
 }
 
+/** Most bytes of a write that waits for the end of the turn. A larger write costs more than waking its reader. */
+const SMALL_WRITE = 16 * 1024
 const EVENTS = { 'content-type': 'text/event-stream', ...EVENT_HEADERS } as const
 
 /**
- * Sends an event stream, its headers with the first bytes. A stream may stay open for days, so it bypasses Fastify, which
- * would keep the request, the reply and listeners in memory.
+ * Sends an event stream as fast as the client reads, its headers with the first bytes. A stream may stay open for days, so it
+ * bypasses Fastify, which would keep the request, the reply and listeners in memory.
  */
 export function sendEvents(reply: FastifyReply, events: Readable): void {
   for (const name in EVENTS) reply.header(name, EVENTS[name as keyof typeof EVENTS])
@@ -67,34 +69,18 @@ export function sendEvents(reply: FastifyReply, events: Readable): void {
   })
   events.once('close', () => isWhole || response.writableEnded || response.destroy())
   events.on('error', () => {})
-  pour(events, response, (chunk) => {
-    writeTogether(response, chunk.length)
-    return response.write(chunk)
+  events.on('data', (chunk: Buffer) => {
+    if (response.socket && chunk.length <= SMALL_WRITE) corkUntilTurnEnd(response.socket)
+    if (!response.write(chunk)) events.pause()
   })
-}
-
-/** Most bytes of a write that waits for the end of the turn. A larger write costs more than waking its reader. */
-const SMALL_WRITE = 16 * 1024
-
-/** To be called before a write to a client: delays a small write to the end of the turn. */
-function writeTogether({ socket }: FastifyReply['raw'], length: number): void {
-  if (socket && length <= SMALL_WRITE) corkUntilTurnEnd(socket)
+  response.on('drain', () => events.resume())
+  whenOver({ raw: response }, () => events.destroy())
 }
 
 /** Takes the response from Fastify, which forgets it, with its status and headers set. */
 function takeResponse(reply: FastifyReply): FastifyReply['raw'] {
   reply.hijack()
   return reply.raw.writeHead(reply.statusCode, reply.getHeaders() as Record<string, string>)
-}
-
-/**
- * Reads a stream for a response as fast as the client reads, and destroys it when the client has disconnected. `write`
- * returns whether there is room for more.
- */
-function pour(from: Readable, to: FastifyReply['raw'], write: (chunk: Buffer) => boolean): void {
-  from.on('data', (chunk: Buffer) => write(chunk) || from.pause())
-  to.on('drain', () => from.resume())
-  whenOver({ raw: to }, () => from.destroy())
 }
 
 /**
