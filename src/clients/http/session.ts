@@ -3,7 +3,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../base/fault/fault.js'
-import type { Id, Request } from '../../base/rpc/message.js'
+import type { Request } from '../../base/rpc/message.js'
 import { type Wire, wireOf } from '../../base/rpc/source.js'
 import { NAMELESS } from '../../mcp/protocol/account.js'
 import type { ReceivedOneWay, SentBatch } from '../../mcp/protocol/call.js'
@@ -95,7 +95,8 @@ export class HttpSession implements KeptSession {
    */
   answerPost(request: Request, reply: FastifyReply): Promise<void> {
     const { id } = request
-    const stream = this.#streamFor(reply, id)
+    const begin = (stream: EventStream) => this.#begin(stream, reply)
+    const stream = this.#streams.streamFor(id, { begin, commitAfter: this.#options.commitAfter })
     const leaves = this.client.direct?.keepsIds ? leaving(reply) : undefined
     const send = (frame: Frame) => {
       const { text, last, event } = frame
@@ -137,7 +138,8 @@ export class HttpSession implements KeptSession {
    * event stream.
    */
   async answerAll({ requests, errors }: SortedBatch, reply: FastifyReply, batch?: SentBatch): Promise<void> {
-    const stream = this.#streamFor(reply)
+    const begin = (stream: EventStream) => this.#begin(stream, reply)
+    const stream = this.#streams.streamFor(undefined, { begin, commitAfter: this.#options.commitAfter })
     const answers: Answered[] = errors.map((text) => ({ text, lost: () => text }))
     const { grant, ends } = reply.request
     const headers = this.#options.log.telemetry?.recorder && reply.request.headers
@@ -217,15 +219,12 @@ export class HttpSession implements KeptSession {
     if (events.readableLength === 0) reply.raw.flushHeaders()
   }
 
-  /** The stream of the answer to a POST. It begins if another message comes before the answer, or if that takes long. */
-  #streamFor(reply: FastifyReply, request?: Id): EventStream {
-    const begin = (stream: EventStream) => {
-      if (!reply.raw.destroyed) return this.#connect(stream, reply)
-      // Its call continues, but the client cannot resume a stream that it never got.
-      stream.end()
-      stream.leaveStream(true)
-    }
-    return this.#streams.streamFor(request, { begin, commitAfter: this.#options.commitAfter })
+  /** Makes the answer to a POST a stream: another message comes before the answer, or that takes long. */
+  #begin(stream: EventStream, reply: FastifyReply): void {
+    if (!reply.raw.destroyed) return this.#connect(stream, reply)
+    // Its call continues, but the client cannot resume a stream that it never got.
+    stream.end()
+    stream.leaveStream(true)
   }
 
   /** Sends the last frame on the event stream. */
