@@ -172,9 +172,8 @@ class Pipe {
       if (controller.aborted && !(controller.reason instanceof Fault)) return undefined
       return this.#output.write(text, last && (() => answerLost(id)))
     }
-    return this.#modern
-      .answerRequest(request, envelope, arrived, send)
-      .finally(() => this.#running.leaveRequest(id, controller))
+    const answering = this.#modern.answerRequest(request, envelope, arrived, send)
+    return this.#inBackground(answering, () => this.#running.leaveRequest(id, controller))
   }
 
   #converse(): Conversation {
@@ -230,9 +229,7 @@ class Pipe {
     if (verdict.era === 'legacy') return this.#inBackground(this.#takeInSession(message))
     // An endless call keeps a copy of what it needs, so its line can be dropped.
     if (message.kind === 'request') {
-      const answering = this.#inBackground(
-        this.#answerModern(message, 'bare' in verdict ? undefined : verdict.envelope),
-      )
+      const answering = this.#answerModern(message, 'bare' in verdict ? undefined : verdict.envelope)
       return methodTraits(message.method).endless ? undefined : answering
     }
     if (message.kind === 'notification')
@@ -240,8 +237,9 @@ class Pipe {
     return undefined
   }
 
-  #inBackground(answering: Promise<void>): Promise<void> {
+  #inBackground(answering: Promise<void>, ended = () => {}): Promise<void> {
     const over = () => {
+      ended()
       this.#answers.delete(settled)
     }
     const settled = answering.then(over, (error: unknown) => {
