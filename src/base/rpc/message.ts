@@ -1,7 +1,7 @@
 /** Reads and writes JSON-RPC 2.0 messages and batches within bounds (`MAX_BATCH`), and keeps their ids exactly as received. */
 import { type Listing, type ScanOptions, scan } from './scan.js'
 import { cut, detach, type JsonSource, join, pieces, sourceOf, type Wire } from './source.js'
-import { EMPTY, type Json, type Payload, payloadIn, wire, write } from './splice.js'
+import { EMPTY, type Json, type Payload, payloadIn, raw, value, wire, write } from './splice.js'
 import type { PassedEvent } from './sse.js'
 import { END, elementsAt, type JsonRange, keyAt, NEXT, ROW, START, unquote } from './table.js'
 
@@ -314,6 +314,17 @@ export function headOf(encoded: Wire): MessageHead | undefined {
     form: id === undefined ? 'notification' : 'request',
     id: id as Id | undefined,
     method: JSON.parse(method) as string,
+  }
+}
+
+/** Reads an error object. Its code and message are replaced if they are none. */
+export function readError(payload: Payload, otherwise: string): RpcError {
+  const code = value(payload, 'code')
+  const message = value(payload, 'message')
+  return {
+    code: typeof code === 'number' ? code : -32603,
+    message: typeof message === 'string' ? message : otherwise,
+    data: raw(payload, 'data'),
   }
 }
 

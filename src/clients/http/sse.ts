@@ -79,13 +79,11 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
     },
     handler: async (request, reply) => {
       if (request.reservation) reserveUntilClosed(request, reply)
-      const { sessionId } = request.query
+      const id = String(request.query.sessionId)
       try {
-        const session = typeof sessionId === 'string' ? sessions.find(sessionId, request.principal) : undefined
-        if (!session) {
-          const isForeign = typeof sessionId === 'string' && sessions.isForeign(sessionId, request.principal)
-          throw new Fault(isForeign ? 'foreignSession' : 'sessionNotFound', 'Session not found: open another stream')
-        }
+        const session = sessions.find(id, request.principal)
+        const fault = sessions.isForeign(id, request.principal) ? 'foreignSession' : 'sessionNotFound'
+        if (!session) throw new Fault(fault, 'Session not found: open another stream')
         await session.post(request, reply)
       } catch (error) {
         await forward(error, reply, options)

@@ -5,7 +5,7 @@
 
 import { Fault } from '../../base/fault/fault.js'
 import type { Reservation } from '../../base/limits/memory.js'
-import { type Id, idKey, keptKey, notification, type Response, request } from '../../base/rpc/message.js'
+import { type Id, idKey, keptKey, notification, type Response, readError, request } from '../../base/rpc/message.js'
 import type { Wire } from '../../base/rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, sizeOf, value, write } from '../../base/rpc/splice.js'
 import { HangUp, type Signal } from '../../base/time/hang-up.js'
@@ -143,12 +143,7 @@ export class Questions {
     record.recorder?.received(response)
     this.#open.delete(key)
     if (kind === 'result') return settle({ kind, result: payload })
-    const [code, message] = [value(payload, 'code'), value(payload, 'message')]
-    settle({
-      kind,
-      code: typeof code === 'number' ? code : -32603,
-      message: typeof message === 'string' ? message : 'The client did not answer',
-    })
+    settle({ kind, ...readError(payload, 'The client did not answer') })
   }
 
   /**

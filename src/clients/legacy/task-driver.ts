@@ -4,6 +4,7 @@
  */
 
 import { Fault } from '../../base/fault/fault.js'
+import { readError } from '../../base/rpc/message.js'
 import {
   EMPTY,
   edit,
@@ -114,17 +115,7 @@ function outcomeOf(task: Payload, status: string): Final {
   // Copied, because it is not the result of the received message, but only a part of it.
   if (status === 'completed' && result) return { kind: 'result', result: parseObject(write(result)) }
   const error = objectIn(task, 'error')
-  if (status === 'failed' && error) {
-    const [code, message] = [value(error, 'code'), value(error, 'message')]
-    return {
-      kind: 'error',
-      error: {
-        code: typeof code === 'number' ? code : -32603,
-        message: typeof message === 'string' ? message : 'The task failed',
-        data: raw(error, 'data'),
-      },
-    }
-  }
+  if (status === 'failed' && error) return { kind: 'error', error: readError(error, 'The task failed') }
   return { kind: 'error', error: { code: -32603, message: `The task is ${status}` } }
 }
 
