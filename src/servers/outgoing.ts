@@ -19,7 +19,8 @@ import type { ChannelRecorder, ServerRecorder } from '../mcp/ports/recorder.js'
 import type { Account } from '../mcp/protocol/account.js'
 import type { ReceivedNotice } from '../mcp/protocol/call.js'
 import type { MessageOrigin } from '../mcp/protocol/encoded.js'
-import type { Channel, Heard } from './transport/channel.js'
+import { errorIn } from './failure.js'
+import { type Channel, ChannelError, type Heard } from './transport/channel.js'
 
 export type PeerLog = Pick<Log, 'debug' | 'warn'>
 
@@ -107,11 +108,12 @@ export class Outgoing {
     options: NoticeOptions,
   ): Promise<void> {
     const { origin } = options
+    let { call } = options
     if (id !== undefined) {
       this.settled()
-      this.recorder?.answered(form, id, textIn(message), { origin, headers: headersIn(options, this.headers) })
+      call = this.recorder?.answered(form, id, textIn(message), { origin, headers: headersIn(options, this.headers) })
     }
-    const sent = this.#send(message, options)
+    const sent = this.#send(message, { ...options, call })
     if (!options.heard) sent.catch(() => this.drop('a question that cannot be answered'))
     return sent
   }
@@ -131,7 +133,17 @@ export class Outgoing {
     const text = typeof message === 'string' ? message : ''
     const bytes = typeof message === 'string' ? undefined : message
     const hearing = heard && this.#hearing(heard, call)
-    return (within ?? this.channel).sendMessage({ text, bytes, headers, forwarded, account, heard: hearing })
+    const sent = (within ?? this.channel).sendMessage({ text, bytes, headers, forwarded, account, heard: hearing })
+    if (this.recorder) sent.catch((error: unknown) => this.recordRefusal(error, call))
+    return sent
+  }
+
+  /** Records the refusal of a message by HTTP. */
+  protected recordRefusal(error: unknown, call: number | undefined): void {
+    const refusal = error instanceof ChannelError ? error.refusal : undefined
+    const said = refusal && errorIn(refusal)
+    if (said) this.recorder?.received(said, call, { status: refusal.status, headers: {} })
+    else if (refusal) this.recorder?.refused(refusal, call)
   }
 
   /** Gives the messages in the answer to a notification to its client, and nothing else. */

@@ -34,7 +34,6 @@ import type { ActiveCallers } from './active-callers.js'
 import { afterBanner } from './after-banner.js'
 import { AnswersWithoutId, lacksId } from './answers-without-id.js'
 import { Exchange, type ExchangePeer } from './exchange.js'
-import { errorIn } from './failure.js'
 import { HangDetector } from './hang-detector.js'
 import { InvalidMessages } from './invalid-messages.js'
 import { learnArriving } from './lane.js'
@@ -219,7 +218,7 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
         passesEvents: exchange.passesEvents,
       })
       .catch((error: ChannelError | Fault) => {
-        if (this.recorder) this.#recordRefusal(error, exchange)
+        if (this.recorder) this.recordRefusal(error, exchange.number)
         exchange.fail(error)
       })
   }
@@ -233,14 +232,6 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
       headers: authorization === undefined ? headers : { ...headers, authorization },
       account,
     })
-  }
-
-  /** Records the refusal of a request by HTTP. */
-  #recordRefusal(error: ChannelError | Fault, { number: call }: Exchange): void {
-    const refusal = error instanceof ChannelError ? error.refusal : undefined
-    const said = refusal && errorIn(refusal)
-    if (said) this.recorder?.received(said, call, { status: refusal.status, headers: {} })
-    else if (refusal) this.recorder?.refused(refusal, call)
   }
 
   cancel(exchange: Exchange, reason: string): void {

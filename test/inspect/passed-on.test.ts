@@ -9,6 +9,7 @@ import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp, type Plan } from '../support/legacy-http.js'
 import { LegacySse } from '../support/legacy-sse.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
+import { eventsIn } from '../support/sights.js'
 import { SseClient } from '../support/sse-client.js'
 import { rowsIn, startWatched } from '../support/watched.js'
 
@@ -95,25 +96,45 @@ for (const [name, start] of Object.entries(SERVERS))
     })
   }
 
-t.test('an answer that the server refuses belongs to the call that has asked', async (t) => {
-  const legacy = await LegacyHttp.start(t, {
-    asks: true,
-    override: ({ message }, response) => {
-      if (!('result' in message)) return false
-      response.writeHead(400).end()
-      return true
-    },
+const REFUSING: Plan = {
+  asks: true,
+  override: ({ message }, response) => {
+    if (!('result' in message) && message['method'] !== 'vendor/note') return false
+    response.writeHead(400).end()
+    return true
+  },
+}
+
+for (const [name, serve] of Object.entries({
+  'Streamable HTTP': async (t: Test) => ({ url: (await LegacyHttp.start(t, REFUSING)).url }),
+  'HTTP+SSE': async (t: Test) => ({ url: (await LegacySse.start(t, REFUSING)).url }),
+}))
+  t.test(`an answer that a server on ${name} refuses belongs to the call that has asked`, async (t) => {
+    const { url, calls } = await startWatched(t, await serve(t))
+    const client = await LegacyClient.open(url, { capabilities: { elicitation: {} } })
+    const stream = await client.stream('tools/call', QUESTION)
+    const [question] = await stream.has(1)
+    const { status } = await client.post({ jsonrpc: '2.0', id: question?.['id'], result: ADA })
+    t.equal(status, name === 'HTTP+SSE' ? 202 : 400)
+    const asking = () => calls().find(({ method }) => method === 'tools/call') as CallView
+    await until(() => rowsOf(asking()).length === 4, 'the answer and its refusal are rows of the call')
+    const [answer, refusal] = rowsOf(asking()).slice(2)
+    t.match(answer, { client: { dir: 'in', form: 'result' }, server: { dir: 'out', form: 'result' } })
+    t.match(refusal, { client: undefined, server: { dir: 'in', form: 'error', http: { status: 400 } } })
+    t.equal(asking().status, 'open', 'the call goes on')
+    stream.leave()
   })
-  const { url, calls } = await startWatched(t, { url: legacy.url })
-  const client = await LegacyClient.open(url, { capabilities: { elicitation: {} } })
-  const stream = await client.stream('tools/call', QUESTION)
-  const [question] = await stream.has(1)
-  const { status } = await client.post({ jsonrpc: '2.0', id: question?.['id'], result: ADA })
-  t.equal(status, 400)
-  const asking = () => calls().find(({ method }) => method === 'tools/call') as CallView
-  await until(() => rowsOf(asking()).length === 3, 'the answer is a row of the call')
-  t.match(rowsOf(asking()).at(-1), { client: { dir: 'in', form: 'result' }, server: { dir: 'out', form: 'result' } })
-  stream.leave()
+
+t.test('a notification that the server refuses is shown with its refusal', async (t) => {
+  const { url, ring } = await startWatched(t, { url: (await LegacyHttp.start(t, REFUSING)).url })
+  const client = await LegacyClient.open(url)
+  t.equal((await client.notify('vendor/note')).status, 400)
+  const shown = () => eventsIn(ring).flatMap((seen) => (seen.kind === 'message' && seen.hop === 'server' ? [seen] : []))
+  await until(() => shown().at(-1)?.form === 'error', 'the refusal')
+  t.match(shown().slice(-2), [
+    { dir: 'out', form: 'notification', method: 'vendor/note' },
+    { dir: 'in', form: 'error', http: { status: 400 } },
+  ])
 })
 
 t.test('answers to requests that are no questions, and to unknown ones', async (t) => {

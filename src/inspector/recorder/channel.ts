@@ -46,11 +46,13 @@ export class RecordedChannel implements ChannelRecorder {
     recordSent(this.#record, text, trace, origin, 'server')
   }
 
-  /** The answer to a request of the server is sent. */
-  answered(form: 'result' | 'error', id: Id, text: string, more: SentWith): void {
+  /** The answer to a request of the server is sent. Returns the call that has asked, if it is known. */
+  answered(form: 'result' | 'error', id: Id, text: string, more: SentWith): number | undefined {
     const key = idKey(id)
-    this.sent({ form, id: idValue(id) }, text, this.#asked.get(key), more)
+    const call = this.#asked.get(key)
+    this.sent({ form, id: idValue(id) }, text, call, more)
     this.#asked.delete(key)
+    return call
   }
 
   /** The server has answered a message of this call with an HTTP status, and a body that is no message. */

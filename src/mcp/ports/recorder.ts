@@ -150,8 +150,8 @@ export interface ResponseHead {
 export interface ChannelRecorder {
   /** A message is sent to the server, for this call. `now` is its `performance.now()`, if it is known. */
   sent(message: SentMessage, text: string, call: number | undefined, sentWith: SentWith, now?: number): void
-  /** The answer to a request of the server is sent. */
-  answered(form: 'result' | 'error', id: Id, text: string, sentWith: SentWith): void
+  /** The answer to a request of the server is sent. Returns the call that has asked, if it is known. */
+  answered(form: 'result' | 'error', id: Id, text: string, sentWith: SentWith): number | undefined
   /** The server answered a message of this call with an HTTP status and a body that is not a message. */
   refused(refusal: HttpRefusal, call: number | undefined): void
   /** A message of the server arrived, for this call. `http` is the head of its HTTP response. */
