@@ -63,8 +63,8 @@ export class CallLogEntry implements CallLog {
     const { recorder, tracer } = logger.telemetry ?? {}
     this.recorder = whose && recorder?.call(this.#fields, whose, this.#started)
     const params = request && typeof request.params !== 'string' ? request.params : EMPTY
-    const named = request && subject(request.method, params)
-    if (named) this.#fields['name'] = named.name
+    const name = request && subject(request.method, params)
+    if (name !== undefined) this.#fields['name'] = name
     if (!tracer || !whose) return
     try {
       this.#span = tracer.begin(parentOf(objectIn(params, '_meta') ?? EMPTY, whose.trace), this.#started)
@@ -238,16 +238,12 @@ export class CallLogEntry implements CallLog {
   }
 }
 
-/**
- * The subject of a call for the log: the name of its tool or prompt, or its URI without query and user. `params` may be the
- * name itself, if it is known.
- */
-function subject(method: string, params: Payload | string): { name: string } | undefined {
+/** The subject of a call for the log: the name of its tool or prompt, or its URI without query and user. */
+function subject(method: string, params: Payload): string | undefined {
   const { named } = methodTraits(method)
   if (named === undefined || named === 'taskId') return undefined
-  const name = typeof params === 'string' ? params : stringUnder(params, named)
-  if (typeof name !== 'string') return undefined
-  return { name: (named === 'uri' ? publicAddress(name) : name).slice(0, MAX_LOGGED_NAME) }
+  const name = stringUnder(params, named)
+  return (named === 'uri' && name !== undefined ? publicAddress(name) : name)?.slice(0, MAX_LOGGED_NAME)
 }
 
 /** What a client hears of a call when its session has ended before the answer. */

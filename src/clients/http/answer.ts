@@ -17,7 +17,7 @@ import { type ErrorRendering, leaving, sendAnswer, sendEvents } from './replies.
 export interface AnswerOptions {
   /** Milliseconds between keep-alive comments on a stream. */
   keepAlive: number
-  /** Milliseconds of silence after which the answer becomes an event stream. */
+  /** Milliseconds of silence after which an answer becomes an event stream, whose comments keep the connection open. */
   commitAfter: number
   memory: Memory
   refusing: Pick<ErrorRendering, 'passthrough'>

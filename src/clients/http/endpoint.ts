@@ -4,12 +4,12 @@
  */
 
 import { Readable } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../base/fault/fault.js'
 import type { Message, Notification, Request } from '../../base/rpc/message.js'
 import { detach } from '../../base/rpc/source.js'
 import type { Payload } from '../../base/rpc/splice.js'
-import { OwnedByReplica, type Replicas } from '../../mcp/ports/replicas.js'
+import { OwnedByReplica } from '../../mcp/ports/replicas.js'
 import type { Handler } from '../../mcp/protocol/call.js'
 import {
   type Classification,
@@ -30,24 +30,18 @@ import { checkMedia } from './content-type.js'
 import { forward, reportLost } from './forward.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
-import { ofServer, type Refusals, refusedOf } from './refusals.js'
+import { ofServer, refusedOf } from './refusals.js'
 import { notAllowed, refuse, sendEvents } from './replies.js'
 import type { HttpSession } from './session.js'
 import { SessionRequests, type SessionRequestsOptions } from './session-requests.js'
 
 export interface EndpointOptions extends SessionRequestsOptions {
   path: string
-  /** Meets each request whose caller is known. */
-  arrived?: onRequestHookHandler | undefined
   compat: Compat
   /** Handles the subscriptions of modern clients, in place of `upstream`. */
   subscribe?: Handler | undefined
-  /** Counts and logs requests that are refused before they become calls. */
-  refusals: Refusals
   /** Writes the audit log of a refused request; undefined without one. */
   audit?: ((fault: Fault, request: FastifyRequest) => void) | undefined
-  /** The other replicas, if there are several. */
-  replicas: Replicas | undefined
 }
 
 /** Most replicas that are asked for one session. */

@@ -2,7 +2,6 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../base/fault/fault.js'
-import type { Memory } from '../../base/limits/memory.js'
 import type { Message, Notification, Request, Response } from '../../base/rpc/message.js'
 import { join, wireOf } from '../../base/rpc/source.js'
 import { HangUp } from '../../base/time/hang-up.js'
@@ -12,18 +11,18 @@ import { NAMELESS } from '../../mcp/protocol/account.js'
 import type { ReceivedOneWay } from '../../mcp/protocol/call.js'
 import { type Era, legacyRevision, looksModern, traits } from '../../mcp/protocol/eras.js'
 import { type ReceivedHeaders, single, versionHeader } from '../../mcp/protocol/headers.js'
-import type { DirectSession, Upstream } from '../../mcp/protocol/upstream.js'
+import type { DirectSession } from '../../mcp/protocol/upstream.js'
 import { answerLost } from '../frames.js'
 import { readBatch, type SortedBatch } from '../legacy/batch.js'
 import { DirectClientSession } from '../legacy/direct-session.js'
 import { TranslatedSession } from '../legacy/half.js'
 import { openSession } from '../legacy/open-session.js'
-import type { ClientSession, OpenOptions, SessionRecord, SessionSettings } from '../legacy/session.js'
-import type { Logger } from '../logger.js'
-import { answerOneWay } from './answer.js'
+import type { ClientSession, OpenOptions, SessionRecord } from '../legacy/session.js'
+import { type AnswerOptions, answerOneWay } from './answer.js'
 import { takeOver } from './body.js'
 import { checkTakesEvents } from './content-type.js'
 import type { EventStore } from './event-store.js'
+import type { ServedOptions } from './forward.js'
 import { forwardedHeadersIn } from './forwarded-headers.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { readHeaders, traceHeaders } from './headers.js'
@@ -32,23 +31,13 @@ import { forwardedOf, HttpSession, ofNoCall } from './session.js'
 import type { SessionStore } from './sessions.js'
 import { Streams } from './streams.js'
 
-export interface SessionRequestsOptions {
-  upstream: Upstream
-  log: Logger
+export interface SessionRequestsOptions extends ServedOptions, AnswerOptions {
   sessions: SessionStore<HttpSession>
   /** Sessions that another replica has left; undefined if there are no other replicas. */
   handed?: HandedSessions | undefined
   /** The era of a server that is reached over Streamable HTTP; undefined if it is not, or if its era is not known yet. */
   speaks?: (() => Era | undefined) | undefined
   refusing: ErrorRendering
-  /**
-   * Milliseconds of silence after which an answer becomes an event stream, whose keep-alives keep the connection open.
-   */
-  commitAfter: number
-  /** Milliseconds between keep-alive comments on a stream. */
-  keepAlive: number
-  settings: SessionSettings
-  memory: Memory
   /** Stored events, for legacy clients that resume a stream. */
   events: EventStore
 }

@@ -3,45 +3,31 @@
  */
 
 import type { Readable } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../base/fault/fault.js'
-import { type Memory, SMALL } from '../../base/limits/memory.js'
+import { SMALL } from '../../base/limits/memory.js'
 import { error as errorMessage, type Id, type Message } from '../../base/rpc/message.js'
 import type { Wire } from '../../base/rpc/source.js'
 import { encodeEvent } from '../../base/rpc/sse.js'
-import type { Replicas } from '../../mcp/ports/replicas.js'
 import { idToAnswer, readMessage } from '../../mcp/protocol/classify.js'
 import { traits } from '../../mcp/protocol/eras.js'
-import type { Upstream } from '../../mcp/protocol/upstream.js'
 import { readBatch } from '../legacy/batch.js'
 import { Conversation } from '../legacy/conversation.js'
-import type { SessionSettings } from '../legacy/session.js'
-import type { Logger } from '../logger.js'
 import { readBodies, reserveUntilClosed, takeOver } from './body.js'
 import { EventConnection } from './connection.js'
 import { checkBody, checkTakesEvents } from './content-type.js'
-import { forward } from './forward.js'
+import { forward, type ServedOptions } from './forward.js'
 import { readHeaders, traceHeaders } from './headers.js'
-import { ofServer, type Refusals, refusedOf } from './refusals.js'
+import { ofServer, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
 import type { KeptSession, SessionStore } from './sessions.js'
 
-export interface SseOptions {
-  /** Meets each request whose caller is known. */
-  arrived?: onRequestHookHandler | undefined
+export interface SseOptions extends ServedOptions {
   /** The paths of the stream and of posted messages. */
   paths: { stream: string; messages: string }
   /** The prefix that clients put before these paths and a proxy removes, for example `/tools`; or empty. */
   publicPrefix(request: FastifyRequest): string
-  upstream: Upstream
   sessions: SessionStore<SseSession>
-  /** The other replicas, if there are several. */
-  replicas: Replicas | undefined
-  /** Counts and logs requests that are refused before they become calls. */
-  refusals: Refusals
-  log: Logger
-  settings: SessionSettings
-  memory: Memory
 }
 
 /** Serves HTTP+SSE. A Fastify plugin. */
