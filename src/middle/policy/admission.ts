@@ -132,8 +132,7 @@ export class Admission {
       if (endless) return this.#untilEnded(call, endlessly).finally(() => give(places, principal))
       // The client's own session with the server signs in by itself, and its two ends limit the time of a call.
       const ahead = link ? undefined : signIn?.ahead(call, timed)
-      const entry = new Admitted(call, ahead || link ? undefined : timeouts, this.#calls)
-      this.#calls.add(entry)
+      const entry = enterCall(this.#calls, call, ahead || link ? undefined : timeouts)
       if (timeouts) this.#silence ??= setTimeout(this.#silenceOver, timeouts.idle)
       try {
         return await (ahead ?? next(entry.call as Call))
@@ -151,8 +150,7 @@ export class Admission {
 
   /** Sends a call to the server that has signed in meanwhile: its time limits begin anew. */
   async #sendAgain(call: Call, next: Handler, timeouts: Timeouts): Promise<Final> {
-    const entry = new Admitted(call, timeouts, this.#calls)
-    this.#calls.add(entry)
+    const entry = enterCall(this.#calls, call, timeouts)
     this.#sentAgain++
     this.#silence ??= setTimeout(this.#silenceOver, timeouts.idle)
     try {
@@ -247,41 +245,35 @@ interface InFlight {
   call?: Call | undefined
   /** Set when the total time is over: in one more turn of the event loop, the call is aborted. */
   overdue?: NodeJS.Immediate | undefined
+  /** There was a notification. */
+  hasNotified?: boolean
 }
 
 function giveUp({ abort }: InFlight, why: string): void {
   abort?.(new Fault('upstreamTimeout', `The server ${why}; ${OUTCOME}`))
 }
 
-/** A call in flight. If it has time limits, it is aborted with the fault `upstreamTimeout` when one is exceeded. */
-class Admitted implements InFlight {
-  abort: Abort | undefined
-  heard: number | undefined
-  call: Call | undefined
-  overdue: NodeJS.Immediate | undefined
-  /** There was a notification. */
-  hasNotified = false
-
-  constructor(call: Call, timeouts: Timeouts | undefined, calls: Set<InFlight>) {
-    this.abort = call.abort
-    const started = timeouts && performance.now()
-    this.heard = started
-    const notify: Notify = (notification) => {
-      this.hasNotified = true
-      if (timeouts && this.heard !== undefined) {
-        const now = performance.now()
-        // The answer may have arrived together with this notification.
-        if (now - (started as number) > timeouts.total)
-          this.overdue ??= setImmediate(() => giveUp(this, `did not answer within ${timeouts.total / 1000} s`))
-        this.heard = now
-        if (calls.delete(this)) calls.add(this)
-      }
-      return call.notify(notification)
+/** Enters a call among those in flight. If it has time limits, it is aborted with the fault `upstreamTimeout` when one is exceeded. */
+function enterCall(calls: Set<InFlight>, call: Call, timeouts: Timeouts | undefined): InFlight {
+  const started = timeouts && performance.now()
+  const entry: InFlight = { abort: call.abort, heard: started, call: undefined, overdue: undefined, hasNotified: false }
+  const notify: Notify = (notification) => {
+    entry.hasNotified = true
+    if (timeouts && entry.heard !== undefined) {
+      const now = performance.now()
+      // The answer may have arrived together with this notification.
+      if (now - (started as number) > timeouts.total)
+        entry.overdue ??= setImmediate(() => giveUp(entry, `did not answer within ${timeouts.total / 1000} s`))
+      entry.heard = now
+      if (calls.delete(entry)) calls.add(entry)
     }
-    // Copied here: a copy made by the caller, with `notify` read from this object, made each call outlive minor garbage
-    // collections, for a third more CPU (measured on Node.js 24).
-    this.call = { ...call, notify }
+    return call.notify(notification)
   }
+  // Copied here: a copy made by the caller, with `notify` read from the entry, made each call outlive minor garbage
+  // collections, for a third more CPU (measured on Node.js 24).
+  entry.call = { ...call, notify }
+  calls.add(entry)
+  return entry
 }
 
 /** Answers subscriptions, which have no time limits: with a sign-in where that is necessary. */
