@@ -14,11 +14,6 @@ export class RunningRequest extends HangUp {
   isAnswered = false
   /** Its call in the client's own session with the server, if that is where it goes. */
   link: { readonly isSettled: boolean } | undefined
-
-  constructor(call: number | undefined) {
-    super()
-    this.call = call
-  }
 }
 
 /** Requests in flight. Several may have the same id. */
@@ -37,7 +32,8 @@ export class InFlight {
 
   /** Adds a request. `call` is the number of its call for the inspector. */
   enterRequest(id: Id, call?: number): RunningRequest {
-    const controller = new RunningRequest(call)
+    const controller = new RunningRequest()
+    controller.call = call
     // Copied, because V8 may keep a deleted key for long (see `OpenSet`), and with it the message that it is a part of.
     const key = detach(idKey(id))
     const others = this.#controllers.get(key)
