@@ -24,8 +24,8 @@ export interface LineWriterOptions {
   isShared?: boolean
 }
 
-/** Writes bytes, and calls back with the number written, or with the error. */
-type Write = (bytes: Buffer, done: (error: Error | null | undefined, written: number) => void) => void
+/** Writes bytes, and calls back with the number written, if it is not all of them, or with the error. */
+type Write = (bytes: Buffer, done: (error: Error | null | undefined, written?: number) => void) => void
 
 const DEFAULTS = { max: 1024 * 1024, retry: 1_000, gather: 20, isShared: false }
 /** Most bytes in one write. */
@@ -118,7 +118,7 @@ export class LineWriter {
 
   #send(bytes: Buffer): void {
     this.#writing = true
-    this.#write(bytes, (error, written) => {
+    this.#write(bytes, (error, written = bytes.length) => {
       this.#writing = false
       if (error) return this.#tryLater(bytes, error)
       this.#refused = false
@@ -153,7 +153,7 @@ function writerFor({ fd, stream }: LineWriterOptions): Write {
   const pipe = stream()
   // Each write reports its own error.
   pipe.on('error', () => {})
-  return (bytes, done) => pipe.write(bytes, (error) => done(error, bytes.length))
+  return (bytes, done) => pipe.write(bytes, done)
 }
 
 /** Windows cannot always tell: then the stream writes, which works for all kinds. */
