@@ -5,12 +5,12 @@ import { CountedCache } from '../../src/middle/policy/counted-cache.js'
 
 const KIB = 1024
 
-function make(max = 64 * KIB) {
+function make(max = 64 * KIB, most = 100) {
   const memory = new Memory({ max })
   const gone: number[] = []
   const cache = new CountedCache<{ id: number; bytes: number }>({
     memory,
-    max: 100,
+    max: most,
     maxBytes: 48 * KIB,
     gone: ({ id }) => gone.push(id),
   })
@@ -33,6 +33,23 @@ t.test('keeps its own bound, and drops the oldest entry first', async (t) => {
   for (const id of [1, 2, 3]) t.ok(keep(id, 20 * KIB))
   t.same(gone, [1])
   t.equal(memory.used, 40 * KIB)
+})
+
+t.test('keeps its number of entries, and drops the one that was used longest ago', async (t) => {
+  const { cache, gone, keep } = make(undefined, 3)
+  for (const id of [1, 2, 3]) keep(id, KIB)
+  cache.get('1')
+  keep(3, 2 * KIB)
+  t.same(gone, [3], 'a new value takes the place of the old one')
+  for (const id of [4, 5]) keep(id, KIB)
+  t.same(gone, [3, 2, 1])
+  t.equal(cache.size, 3)
+})
+
+t.test('a bound of entries takes no memory for those that are not there', async (t) => {
+  const { cache, keep } = make(undefined, Number.MAX_SAFE_INTEGER)
+  t.ok(keep(1, KIB))
+  t.equal(cache.size, 1)
 })
 
 t.test('gives the memory of the least recently used entries to others', async (t) => {

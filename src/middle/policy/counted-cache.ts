@@ -17,13 +17,14 @@ export interface CountedCacheOptions<V> {
 /** An LRU cache that reserves its bytes in a `Memory`. */
 export class CountedCache<V extends { bytes: number }> extends LRUCache<string, V> {
   readonly #reservation: Reservation
+  readonly #most: number
   readonly #leave: () => void
   /** Counted here because `dispose` runs before LRUCache has updated its own count. */
   #bytes = 0
 
   constructor({ memory, max, maxBytes, now = () => performance.now(), gone }: CountedCacheOptions<V>) {
+    // Without its own `max`, which allocates room for all entries at once: most caches stay almost empty.
     super({
-      max,
       maxSize: maxBytes,
       sizeCalculation: ({ bytes }) => bytes,
       // `gone` must be called when an entry expires, not at the next look-up.
@@ -36,6 +37,7 @@ export class CountedCache<V extends { bytes: number }> extends LRUCache<string, 
         gone?.(value)
       },
     })
+    this.#most = max
     this.#reservation = memory.reserve(NOBODY)
     this.#leave = memory.addKeeper((bytes, principal) => {
       // Entries are not counted by principal, so they are not freed for a single principal.
@@ -46,6 +48,7 @@ export class CountedCache<V extends { bytes: number }> extends LRUCache<string, 
   /** Stores an entry for `ttl` milliseconds (0: no limit). Returns whether there is room. */
   keep(key: string, value: V, ttl = 0): boolean {
     if (value.bytes > this.maxSize || this.#reservation.resize(this.#bytes + value.bytes)) return false
+    if (!this.has(key)) while (this.size >= this.#most) this.pop()
     this.#bytes += value.bytes
     this.set(key, value, { ttl })
     return true
