@@ -85,10 +85,10 @@ export class Mount implements Served {
     this.#times = callTimesIn(settings)
     this.#admission = new Admission({
       calls: [
-        { bound: shared.calls, where: 'with the bridge' },
-        { bound: this.#calls, where: 'with the server' },
+        { bound: shared.calls, where: 'with the bridge', option: 'limits.calls' },
+        { bound: this.#calls, where: 'with the server', option: 'limits.callsPerServer' },
       ],
-      subscriptions: [{ bound: shared.subscriptions, where: 'with the bridge' }],
+      subscriptions: [{ bound: shared.subscriptions, where: 'with the bridge', option: 'limits.subscriptions' }],
       timeouts: this.#times,
       signIn: this.#signIn,
     })

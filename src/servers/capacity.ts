@@ -32,8 +32,10 @@ export class Capacity {
     this.#options = options
     this.#detection = detection
     const { maxSessions: max, share = 1 } = options
-    const what = this.#isProgram ? 'processes of the server' : 'sessions with the server'
-    this.occupancy = new Occupancy(new Bound({ max, share }), what)
+    const [what, option] = this.#isProgram
+      ? ['processes of the server', 'limits.processes']
+      : ['sessions with the server', 'limits.sessions']
+    this.occupancy = new Occupancy(new Bound({ max, share }), what, option)
     this.change()
   }
 

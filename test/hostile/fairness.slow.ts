@@ -124,7 +124,7 @@ t.test('with all processes in use, a new caller is asked to retry', async (t) =>
   const refused = await call(url, 'tools/list')
   t.equal(refused.status, 503)
   t.match(refused.message.error, {
-    message: 'All 2 processes of the server are in use',
+    message: 'All 2 processes of the server (limits.processes) are in use',
     data: { reason: 'overloaded', outcome: 'not_executed' },
   })
 })

@@ -130,11 +130,11 @@ t.test('the time of a sign-in does not count', async (t) => {
 
 t.test('a call occupies its place until it ends', async (t) => {
   const bound = new Bound({ max: 1 })
-  const admission = new Admission({ calls: [{ bound, where: 'with the server' }] })
+  const admission = new Admission({ calls: [{ bound, where: 'with the server', option: 'limits.callsPerServer' }] })
   const first = open(admission)
   t.match(await open(admission).answer, {
     fault: 'overloaded',
-    message: 'Too many calls with the server: at most 1 may be open at once',
+    message: 'Too many calls with the server: at most 1 may be open at once (limits.callsPerServer)',
   })
   first.finish()
   t.equal(await first.answer, DONE)

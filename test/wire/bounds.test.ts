@@ -8,6 +8,7 @@ import { ADA, all, NAME, startAsker, talk, WAYS } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
+import { LegacyHttp } from '../support/legacy-http.js'
 import { call, send } from '../support/modern.js'
 import { PlainHttp, sendText } from '../support/plain-http.js'
 
@@ -192,3 +193,42 @@ for (const way of WAYS) {
     t.equal((await steps(ask)).keys.length, 1, 'there is room again')
   })
 }
+
+t.test('all legacy clients of a large team keep a session at one server over HTTP', async (t) => {
+  const server = await LegacyHttp.start(t, { sessions: true })
+  const { url } = await startBridge(t, { url: server.url })
+  const opened = []
+  for (let n = 0; n < 220; n++) {
+    const client = await LegacyClient.open(url)
+    opened.push([client.opened.status, (await client.listen()).status])
+  }
+  t.same(
+    opened.filter(([answer, stream]) => answer !== 200 || stream !== 200),
+    [],
+  )
+  t.equal(server.streams, 220)
+})
+
+t.test(
+  'a session at a server over HTTP that no client listens in makes room, and an error names the option',
+  async (t) => {
+    const server = await LegacyHttp.start(t, { sessions: true })
+    const { url } = await startBridge(t, { url: server.url }, { limits: { sessions: 2 } })
+    const [first, second] = [await LegacyClient.open(url), await LegacyClient.open(url)]
+    const streams = [await first.listen(), await second.listen()]
+    const open = async () => (await LegacyClient.open(url)).opened.message
+    t.match(await open(), {
+      error: {
+        message: 'All 2 sessions with the server (limits.sessions) are in use',
+        data: { reason: 'overloaded', outcome: 'not_executed', retryAfterMs: 1000 },
+      },
+    })
+    streams[0]?.leave()
+    await until(async () => (await open()).result !== undefined, 'room')
+    const ended = server.received.flatMap(({ method, headers }) =>
+      method === 'DELETE' ? headers['mcp-session-id'] : [],
+    )
+    t.same(ended, [first.session], 'its client opens another one')
+    t.equal((await second.request('tools/list')).status, 200)
+  },
+)

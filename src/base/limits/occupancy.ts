@@ -25,13 +25,15 @@ const MAX_SPARES = 1
 export class Occupancy {
   readonly bound: Bound
   readonly #what: string
+  readonly #option: string | undefined
   /** By person: one with other headers for servers has no more room. */
   readonly #occupants = new Map<string, Set<Occupant>>()
 
-  /** `what` names the occupants in messages, in the plural. */
-  constructor(bound: Bound, what: string) {
+  /** `what` names the occupants in messages, in the plural, and `option` what raises the bound. */
+  constructor(bound: Bound, what: string, option?: string) {
     this.bound = bound
     this.#what = what
+    this.#option = option
   }
 
   get used(): number {
@@ -108,7 +110,7 @@ export class Occupancy {
   }
 
   get #name(): string {
-    return `${this.bound.max} ${this.#what}`
+    return `${this.bound.max} ${this.#what}${this.#option === undefined ? '' : ` (${this.#option})`}`
   }
 
   /** The idle occupant to end first. The principal that needs the room counts as if it held one more. */

@@ -72,7 +72,7 @@ export class Sessions<S extends KeptSession> {
 
   constructor(options: SessionsOptions<S>) {
     this.#options = { ...options }
-    this.#occupancy = new Occupancy(new Bound(options), 'sessions of clients')
+    this.#occupancy = new Occupancy(new Bound(options), 'sessions of clients', 'limits.clientSessions')
     this.#timer = this.#ticking()
   }
 

@@ -56,8 +56,10 @@ export const limits = z
       .default(32)
       .describe('Calls of one principal to one server that wait for an answer of a modern client.'),
     sessions: count
-      .default(200)
-      .describe('Sessions with one HTTP server. At the limit, a new session ends the one that has been idle longest.'),
+      .default(10_000)
+      .describe(
+        'Sessions with one HTTP server: each legacy client of a legacy server has one, as has each modern application of a principal. At the limit, a new session ends the one that has been idle longest.',
+      ),
     instructionBytes: count
       .default(16 * 1024)
       .describe('Longest instructions of a group, in bytes. If those of its servers are longer together, each is cut.'),

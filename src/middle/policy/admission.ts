@@ -11,10 +11,11 @@ import { HangUp } from '../../base/time/hang-up.js'
 import type { Call, Final, Handler, Notify, Policy } from '../../mcp/protocol/call.js'
 import { methodTraits } from '../../mcp/protocol/methods.js'
 
-/** A bound, and what it limits, in words for error messages. */
+/** A bound, what it limits, in words for error messages, and the option that sets it. */
 export interface AdmissionPlace {
   readonly bound: Bound
   readonly where: string
+  readonly option: string
 }
 
 /** A call, or something similar, to be admitted. */
@@ -205,9 +206,9 @@ export class Admission {
     if (this.#closed && !continues) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     const { calls = NO_PLACES, subscriptions = NO_PLACES } = this.#options
     const places = endless ? subscriptions : calls
-    for (const { bound, where } of places) {
+    for (const { bound, where, option } of places) {
       const reached = bound.reached(principal)
-      if (reached) throw noRoom(reached, bound, `${endless ? 'subscriptions' : 'calls'} ${where}`)
+      if (reached) throw noRoom(reached, { max: bound.max, option }, `${endless ? 'subscriptions' : 'calls'} ${where}`)
     }
     for (const { bound } of places) bound.occupy(principal)
     return places
@@ -295,9 +296,9 @@ function signingIn(next: Handler, signIn: CallSignIn): Handler {
   }
 }
 
-function noRoom(reached: BoundReached, { max }: Bound, what: string): Fault {
+function noRoom(reached: BoundReached, { max, option }: { max: number; option: string }, what: string): Fault {
   return reached === 'full'
-    ? new Fault('overloaded', `Too many ${what}: at most ${max} may be open at once`, { retryAfter: 1 })
+    ? new Fault('overloaded', `Too many ${what}: at most ${max} may be open at once (${option})`, { retryAfter: 1 })
     : new Fault('rateLimited', `Too many concurrent ${what} for this caller; retry when one has finished`, {
         retryAfter: 1,
       })

@@ -32,7 +32,9 @@ const NO_ROOM = { code: -32603, message: 'Too many calls wait for answers of the
 
 /** The Fault for a call that cannot wait for the answer of its client. */
 export function noRoom(): Fault {
-  return new Fault('overloaded', 'Too many calls wait for answers', { retryAfter: 1 })
+  return new Fault('overloaded', 'Too many calls wait for answers (limits.parked, limits.parkedPerPrincipal)', {
+    retryAfter: 1,
+  })
 }
 
 /** Reads the answer to a call. */
