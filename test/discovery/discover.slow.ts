@@ -1,5 +1,5 @@
 /** All of discovery, with real parts: hosts with TLS, a registry, servers of both SDKs, a trust store. */
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
@@ -369,6 +369,28 @@ t.test('a running bridge serves the servers it discovers', async (t) => {
   await served.look()
   t.ok(served.found.with(options.settings).mcpServers['weather'], 'what nobody names any more stays')
   t.notMatch(JSON.stringify((await call(url, 'tools/list', {})).message), /unavailable/, 'one trial is enough')
+})
+
+t.test('a trust store that cannot be written is one line of the log, and is written when it can be', async (t) => {
+  const world = await makeWorld(t)
+  world.pages['/mcp'] = modernServer(offers())
+  const { store } = world.discovery()
+  await store.addKey('acme.test', acme.key)
+  await publish(world, manifestFor(world.url))
+  mkdirSync(`${store.path}.lock`)
+  const served = await serveFound(t, world.options())
+  await served.look()
+  const lines = (event: string) => served.log.filter((line) => line['event'] === event)
+  t.match(lines('trust_store_failed'), [{ path: store.path, err: { message: /trust\.json\.lock/ } }])
+  t.equal(lines('trust_store_failed').length, 1)
+  t.same(lines('trust_store_resumed'), [])
+  rmdirSync(`${store.path}.lock`)
+  await served.look()
+  await served.look()
+  t.match(lines('trust_store_resumed'), [{ path: store.path }])
+  t.equal(lines('trust_store_resumed').length, 1)
+  const restarted = world.discovery().store
+  t.match(restarted.lastOf('acme.test', `${world.origin}/.well-known/mcp.json`), { serial: 7 })
 })
 
 t.test('steps run in their order', async (t) => {

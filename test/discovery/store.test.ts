@@ -280,17 +280,33 @@ t.test('with any byte lost or changed, a store is read whole or refused', async 
   }
 })
 
-t.test('where the store cannot be written, changes apply to this process, and a warning says so', async (t) => {
+t.test('where the store cannot be written, records apply to this process, and are written when it can', async (t) => {
   const folder = temporaryFolder(t)
-  writeFileSync(join(folder, 'file'), '')
-  const store = new TrustStore({ path: join(folder, 'file', 'trust.json'), now: () => NOW })
+  const file = join(folder, 'file')
+  writeFileSync(file, '')
+  const told: unknown[] = []
+  const path = join(file, 'trust.json')
+  const store = new TrustStore({ path, now: () => NOW, changed: (failure) => told.push(failure) })
   await store.noteSerial('acme.example', URL, { serial: 7, digest: 'x' })
   await store.noteTools(ENDPOINT, 'key x y', listOf(READ))
   await store.withdraw({ endpoint: ENDPOINT, since: NOW }, 'changed')
   t.match(store.lastOf('acme.example', URL), { serial: 7 })
   t.match(store.seenOf(ENDPOINT), { bound: 'key x y', withdrawn: 'changed' })
-  t.match(store.degraded, /ENOTDIR|EEXIST/)
   await t.rejects(store.pin(ORIGIN, [PIN]))
+  await store.writeNoted()
+  t.match(told, [{ code: /ENOTDIR|EEXIST/ }])
+  t.equal(told.length, 1, 'told once')
+
+  rmSync(file)
+  await store.noteSerial('other.example', URL, { serial: 1, digest: 'y' })
+  t.equal(told.length, 2)
+  t.equal(told[1], undefined)
+  const restarted = new TrustStore({ path })
+  t.match(restarted.lastOf('acme.example', URL), { serial: 7 })
+  t.match(restarted.lastOf('other.example', URL), { serial: 1 })
+  t.match(restarted.seenOf(ENDPOINT), { bound: 'key x y', withdrawn: 'changed' })
+  await store.writeNoted()
+  t.equal(told.length, 2)
 })
 
 t.test('the store is in the configuration folder of the user', async (t) => {

@@ -140,6 +140,9 @@ export const LOG_EVENTS = {
   candidate_unusable: 'A discovered server cannot be served.',
   discovery_failed: 'A phase of discovery failed for a discovered server.',
   trust_changed: 'The trust in a discovered server changed.',
+  trust_store_failed:
+    'The trust store cannot be written: serials of manifests, tools seen first and withdrawn approvals count in this process only. The bridge tries again every 30 seconds. Once until they are written.',
+  trust_store_resumed: 'What the trust store lacked is written.',
 
   redis_unavailable:
     'Redis is unreachable, or refuses what the bridge needs. Once, and once for each code of its errors, until it is available again.',

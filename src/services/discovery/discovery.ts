@@ -100,9 +100,15 @@ export class Discovery {
     const { settings, host, timing, onFailed = () => {}, signal } = options
     const network = { proxyOf: proxiesOf(host.env), ...options.network }
     this.#options = { ...options, network }
+    const path = storePath(settings.trustStore, host.env)
     this.store = new TrustStore({
-      path: storePath(settings.trustStore, host.env),
+      path,
       ...(timing?.now && { now: timing.now }),
+      changed: (err) => {
+        if (err === undefined)
+          host.log.info({ event: 'trust_store_resumed', path }, 'the trust store can be written again')
+        else host.log.warn({ event: 'trust_store_failed', path, err }, 'the trust store cannot be written')
+      },
     })
     this.#guard = { allowed: settings.discoverAllow, allowLoopback: settings.discoverLoopback }
     try {

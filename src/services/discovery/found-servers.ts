@@ -129,6 +129,7 @@ export class FoundServers {
   async #look(): Promise<void> {
     const { settings } = this.#options
     const { parts } = this.#discovery
+    await this.#discovery.store.writeNoted()
     const { candidates, failures } = await locate(settings.discover, parts, undefined, await this.#discovery.own())
     for (const { place, error } of failures) {
       const { phase, message: why } = error

@@ -42,6 +42,8 @@ export interface TrustStoreOptions {
   uid?: number
   now?: () => number
   lock?: LockOptions
+  /** Is told when an automatic record cannot be written, and without a failure when all are written again. */
+  changed?: ((failure: unknown) => void) | undefined
 }
 
 /** Most recorded serials and lists of tools; the oldest are dropped. */
@@ -56,26 +58,29 @@ export function keptListOf({ digest, tools }: ToolList): KeptList {
 /** The store. Reads the file again when it changes. */
 export class TrustStore implements Trust {
   readonly path: string
-  readonly #options: Required<Pick<TrustStoreOptions, 'uid' | 'now'>> & { lock: LockOptions }
+  readonly #options: Required<Pick<TrustStoreOptions, 'uid' | 'now' | 'lock'>> & { changed: (failure: unknown) => void }
   #found: ReadStoreFile | undefined
   /** Records that are not in the file, which may not be writable. */
   readonly #serials = new Map<string, DocumentVersion>()
   readonly #seen = new Map<string, SeenTools>()
   readonly #withdrawn = new Map<string, string>()
-  #degraded: string | undefined
+  /** Changes for these records that the file does not have yet, by what they are about. */
+  readonly #unwritten = new Map<string, (file: StoreFile) => unknown>()
+  #isFailing = false
 
-  constructor({ path, uid = process.geteuid?.() ?? -1, now = Date.now, lock = {} }: TrustStoreOptions) {
+  constructor({
+    path,
+    uid = process.geteuid?.() ?? -1,
+    now = Date.now,
+    lock = {},
+    changed = () => {},
+  }: TrustStoreOptions) {
     this.path = path
-    this.#options = { uid, now, lock }
+    this.#options = { uid, now, lock, changed }
   }
 
   get refusal(): string | undefined {
     return this.#current.refusal
-  }
-
-  /** Why records exist only in this process; undefined if they are in the file. */
-  get degraded(): string | undefined {
-    return this.#degraded
   }
 
   keysOf(publisher: string): readonly PublisherKey[] {
@@ -180,7 +185,7 @@ export class TrustStore implements Trust {
     const last = this.lastOf(publisher, url)
     if (last && last.serial >= serial) return
     this.#serials.set(keyOf(publisher, url), { serial, digest })
-    await this.#note(({ serials }) => {
+    await this.#note(keyOf('serial', publisher, url), ({ serials }) => {
       const known = serials.find((one) => one.publisher === publisher && one.url === url)
       if (known && known.serial >= serial) return
       remove(serials, (one) => one === known)
@@ -194,7 +199,7 @@ export class TrustStore implements Trust {
     if (this.seenOf(endpoint)?.bound === bound) return
     const noted: SeenTools = { endpoint, bound, list: keptListOf(list), since: list.at ?? this.#options.now() }
     this.#seen.set(endpoint, noted)
-    await this.#note(({ seen }) => {
+    await this.#note(keyOf('seen', endpoint), ({ seen }) => {
       if (seen.some((one) => one.endpoint === endpoint && one.bound === bound)) return this.#seen.delete(endpoint)
       remove(seen, (one) => one.endpoint === endpoint)
       seen.push(noted)
@@ -209,10 +214,26 @@ export class TrustStore implements Trust {
   async withdraw({ endpoint, since }: Pick<SeenTools, 'endpoint' | 'since'>, why: string): Promise<void> {
     const withdrawn = printable(why, 1_000)
     this.#withdrawn.set(keyOf(endpoint, since), withdrawn)
-    await this.#note(({ approvals, seen }) => {
+    await this.#note(keyOf('withdrawn', endpoint, since), ({ approvals, seen }) => {
       for (const one of [...approvals, ...seen])
         if (one.endpoint === endpoint && one.since === since) one.withdrawn ??= withdrawn
     })
+  }
+
+  /** Writes the automatic records that could not be written before. Never rejects. */
+  async writeNoted(): Promise<void> {
+    let failure: unknown
+    for (const [about, edit] of [...this.#unwritten]) {
+      try {
+        await this.#change(edit)
+        if (this.#unwritten.get(about) === edit) this.#unwritten.delete(about)
+      } catch (error) {
+        failure = error
+      }
+    }
+    const isFailing = failure !== undefined || (this.#isFailing && this.#unwritten.size > 0)
+    if (isFailing !== this.#isFailing) this.#options.changed(failure)
+    this.#isFailing = isFailing
   }
 
   get #current(): ReadStoreFile {
@@ -220,13 +241,9 @@ export class TrustStore implements Trust {
     return this.#found as ReadStoreFile
   }
 
-  async #note(edit: (file: StoreFile) => unknown): Promise<void> {
-    try {
-      await this.#change(edit)
-      this.#degraded = undefined
-    } catch (error) {
-      this.#degraded = error instanceof Error ? error.message : String(error)
-    }
+  #note(about: string, edit: (file: StoreFile) => unknown): Promise<void> {
+    this.#unwritten.set(about, edit)
+    return this.writeNoted()
   }
 
   async #change<T>(edit: (file: StoreFile) => T): Promise<T> {
