@@ -242,6 +242,8 @@ export class Bridge {
     await left
     await this.#replicas?.close()
     await Promise.all([this.#http.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
+    // In a store that replicas share, questions stay: another replica takes the answers.
+    if (!this.#replicas) await this.#shared.watched.end()
     await this.#shared.audit?.close()
   }
 

@@ -140,13 +140,14 @@ export function choiceOf(
 
 /** The policy that makes people approve calls; none if none has to be approved. */
 export function approvalOf({ name: server, settings, shared, observe }: PolicyParts): Policy[] {
-  const { approvals: owners, pageQuestions: questions, questionExpired, desk, keys, memory } = shared
+  const { approvals: owners, pageQuestions: questions, watched, questionExpired, desk, keys, memory } = shared
   const { approve, approveBy, ...rules } = settings.server.tools ?? {}
   if (!approve) return []
   const page =
     approveBy === 'page' ? { questions, addressOf: (name: string) => desk?.approvalAddressOf(name) } : undefined
   const within = () => timesOf(settings, settings.server).answer
-  return [approval({ within, observe, ...rules, server, approve, page, owners, keys, memory, questionExpired })]
+  const parts = { owners, keys, memory, watched, questionExpired }
+  return [approval({ within, observe, ...rules, server, approve, page, ...parts })]
 }
 
 /** The policy that makes schemas and names of tools portable: nothing else to compose if they stay as they are. */

@@ -9,6 +9,7 @@ import { CountedWindows } from '../clients/plugins/counted-windows.js'
 import { parseListen, type Settings, shareOf } from '../config/settings.js'
 import { expirations } from '../middle/policy/approval/expirations.js'
 import { PageQuestions } from '../middle/policy/approval/page-questions.js'
+import { Watched } from '../middle/policy/approval/watched.js'
 import { keepResults } from '../middle/policy/cache/results.js'
 import { KeptResults } from '../middle/policy/cut/kept-results.js'
 import type { AuditLines } from '../services/telemetry/audit-lines.js'
@@ -28,6 +29,7 @@ export function sharedFor(settings: Settings, context: BridgeContext): Shared {
   const windows = new CountedWindows(records && ((name, ms) => records.count('tool', name, ms)))
   const audit = auditFor(settings, context)
   const questionExpired = expirations(audit, observe)
+  const watched = new Watched()
   const pushedOut = ({ server }: { server: string }) => observe?.({ kind: 'cut', server, what: 'pushed_out' })
   return {
     keys,
@@ -38,7 +40,8 @@ export function sharedFor(settings: Settings, context: BridgeContext): Shared {
     countCall: (name, milliseconds) => windows.count(name, milliseconds),
     subscribers: keptOwners('subscriber', records),
     approvals: keptOwners('approval', records),
-    pageQuestions: new PageQuestions(keptOwners('question', records), questionExpired),
+    pageQuestions: new PageQuestions(keptOwners('question', records), questionExpired, watched),
+    watched,
     questionExpired,
     calls: new Bound(calls),
     subscriptions: new Bound(subscriptions),

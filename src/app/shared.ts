@@ -11,6 +11,7 @@ import type { KeptOwners } from '../mcp/ports/kept-owners.js'
 import type { Replicas } from '../mcp/ports/replicas.js'
 import type { Expirations } from '../middle/policy/approval/expirations.js'
 import type { PageQuestions } from '../middle/policy/approval/page-questions.js'
+import type { Watched } from '../middle/policy/approval/watched.js'
 import type { Results } from '../middle/policy/cache/results.js'
 import type { KeptResults } from '../middle/policy/cut/kept-results.js'
 import type { Desk } from '../services/oauth/page/desk.js'
@@ -47,6 +48,8 @@ export interface Shared {
   approvals: KeptOwners
   /** What people are asked at the page. */
   pageQuestions: PageQuestions
+  /** Watches the questions to people that are open. */
+  watched: Watched
   /** Is told of each question that nobody has answered in time. */
   questionExpired: Expirations
   /** Which calls are logged when they end. */

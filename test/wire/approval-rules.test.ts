@@ -235,6 +235,25 @@ t.test('a question that a legacy client leaves open runs nothing', async (t) => 
   await client.close()
 })
 
+t.test('a question that is open when the bridge ends is counted and written once', async (t) => {
+  const server = await ModernHttp.start(t)
+  const metrics = new Metrics({ version: '1' })
+  const file = join(temporaryFolder(t), 'audit.jsonl')
+  const entry = { url: server.url, tools: { approve: ['echo'] } }
+  const { url, bridge } = await startBridge(t, entry, { audit: { file } }, { metrics })
+  const params = { name: 'echo', arguments: {} }
+  await ask(url, { ...params, ...answeredBy(await ask(url, params)) })
+  await ask(url, params)
+  await bridge.close(true)
+  await bridge.close(true)
+  const counted = await metrics.text([])
+  for (const [event, count] of Object.entries({ asked: 2, approved: 1, refused: 0, expired: 1 }))
+    t.match(counted, `mcp_bridge_approvals_total{server="test",event="${event}"} ${count}`)
+  const lines = readFileSync(file, 'utf8').trim().split('\n')
+  const steps = lines.map((line) => (JSON.parse(line) as Json)['approval'])
+  t.same(steps, ['asked', 'form', 'asked', 'expired'])
+})
+
 t.test('another replica takes the answer, and no two of them take the same', { skip: noRedis }, async (t) => {
   const redis = await RedisServer.start(t)
   const server = await ModernHttp.start(t)

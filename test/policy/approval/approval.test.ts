@@ -11,6 +11,7 @@ import type { Call } from '../../../src/mcp/protocol/call.js'
 import { type ApprovalOptions, approval } from '../../../src/middle/policy/approval/approval.js'
 import { expirations } from '../../../src/middle/policy/approval/expirations.js'
 import { type PageQuestion, PageQuestions } from '../../../src/middle/policy/approval/page-questions.js'
+import { Watched } from '../../../src/middle/policy/approval/watched.js'
 import { type Changes, type Outcome, outcomeOf, Played, payload, result, toolCall } from '../../support/calls.js'
 import { stopClock } from '../../support/clock.js'
 import { SPELLINGS } from '../../support/name-spellings.js'
@@ -38,6 +39,7 @@ function setUp(options: Partial<ApprovalOptions> = {}, answer?: Played['answer']
     owners: keptOwners('approval', undefined, () => now),
     keys,
     questionExpired: expirations(audit, observe),
+    watched: new Watched(),
   }
   const made = () =>
     approval({
@@ -142,6 +144,7 @@ t.test('without a list that can be read, everything is asked for', async (t) => 
     keys,
     memory: unlimited(),
     questionExpired() {},
+    watched: new Watched(),
   })
   const silent = new Played(() => {
     throw new Fault('upstreamUnavailable', 'no')
@@ -292,10 +295,11 @@ t.test('a question that was answered here, in another replica or too late does n
   t.same(lines, [])
 })
 
-t.test('a question at the page that nobody answers in time is told of once, and an answered one is not', async (t) => {
-  const clock = stopClock(t)
+function atPage() {
   const told: unknown[] = []
-  const questions = new PageQuestions(keptOwners('question', undefined), ({ server }) => void told.push(server))
+  const watched = new Watched()
+  const tell = ({ server }: { server: string }) => void told.push(server)
+  const questions = new PageQuestions(keptOwners('question', undefined), tell, watched)
   const ask = (name: string) => {
     const asked = { server: name, tool: 'x', arguments: { lines: [], more: 0 }, until: Date.now() + 60_000 }
     return questions.ask(name, 'ada', {
@@ -305,6 +309,12 @@ t.test('a question at the page that nobody answers in time is told of once, and 
       audited: undefined,
     } as PageQuestion)
   }
+  return { questions, told, ask, watched }
+}
+
+t.test('a question at the page that nobody answers in time is told of once, and an answered one is not', async (t) => {
+  const clock = stopClock(t)
+  const { questions, told, ask } = atPage()
   t.same([await ask('never'), await ask('never')], [true, false])
   await ask('answered')
   await ask('looked at')
@@ -318,6 +328,23 @@ t.test('a question at the page that nobody answers in time is told of once, and 
   t.ok(await ask('never'), 'it can be asked again')
   t.same(told, ['looked at', 'never'])
 })
+
+t.test(
+  'questions at the page that are open when the bridge ends are told of once, and answered ones are not',
+  async (t) => {
+    const clock = stopClock(t)
+    const { questions, told, ask, watched } = atPage()
+    for (const name of ['open', 'another', 'answered', 'withdrawn']) await ask(name)
+    await questions.choose('answered', 'ada', 'run')
+    await questions.drop('withdrawn', 'ada')
+    await watched.end()
+    t.same(told, ['open', 'another'])
+    await watched.end()
+    await clock.pass(AGES)
+    t.same(told, ['open', 'another'])
+    t.equal(await questions.take('answered', 'ada'), undefined, 'it is too late by now')
+  },
+)
 
 t.test('refused, declined and cancelled calls tell the model, and send nothing', async (t) => {
   const { server, ask, steps } = setUp()

@@ -31,6 +31,7 @@ import { type ApprovalPage, decideAtPage } from './by-page.js'
 import type { Expirations } from './expirations.js'
 import { type Approved, digestOf, type Pass, Passes } from './passes.js'
 import { canAsk, type Decided, decisionIn, formOf, named } from './question.js'
+import type { Watched } from './watched.js'
 
 export interface ApprovalOptions extends AskedRules {
   server: string
@@ -44,6 +45,8 @@ export interface ApprovalOptions extends AskedRules {
   owners: KeptOwners
   memory: Memory
   observe?: Observe | undefined
+  /** Watches the questions of all servers. */
+  watched: Watched
   /** Is told once of each question that nobody has answered in time. */
   questionExpired: Expirations
 }

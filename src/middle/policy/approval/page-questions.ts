@@ -8,7 +8,7 @@ import type { KeptOwners } from '../../../mcp/ports/kept-owners.js'
 import type { AuditedCall } from '../../../mcp/protocol/call.js'
 import type { Expirations } from './expirations.js'
 import type { Decided } from './question.js'
-import { Watched } from './watched.js'
+import type { Watched } from './watched.js'
 
 /** What a person has chosen at the page. */
 export type PageChoice = (typeof CHOICES)[number]
@@ -37,12 +37,13 @@ const KEPT = 7_200_000
 export class PageQuestions {
   readonly #owners: KeptOwners
   readonly #questionExpired: Expirations
-  readonly #watched = new Watched()
+  readonly #watched: Watched
 
   /** `questionExpired` is told once of each question that has expired. */
-  constructor(owners: KeptOwners, questionExpired: Expirations) {
+  constructor(owners: KeptOwners, questionExpired: Expirations, watched: Watched) {
     this.#owners = owners
     this.#questionExpired = questionExpired
+    this.#watched = watched
   }
 
   /** Asks, unless it is asked already. Resolves to whether the question is new. */
@@ -51,7 +52,7 @@ export class PageQuestions {
       question: known ?? question,
       result: known === undefined,
     }))
-    if (isNew) this.#watched.watch(name, question.until - Date.now(), () => this.find(name, principal))
+    if (isNew) this.#watched.watch(name, question.until - Date.now(), () => this.#expire(name, principal))
     return isNew
   }
 
@@ -80,6 +81,15 @@ export class PageQuestions {
   /** Withdraws a question. */
   async drop(name: string, principal: string): Promise<void> {
     await this.#change(name, principal, () => ({ question: undefined, result: undefined }))
+  }
+
+  /** Withdraws a question that nobody has answered. One that is too late is told of anyway. */
+  async #expire(name: string, principal: string): Promise<void> {
+    const open = await this.#change(name, principal, (known) => {
+      const isOpen = known !== undefined && known.chosen === undefined
+      return isOpen ? { question: undefined, result: known } : { question: known, result: undefined }
+    })
+    if (open) this.#questionExpired(open)
   }
 
   async #change<T>(

@@ -12,7 +12,7 @@ import { JsonError } from '../../../base/rpc/scan.js'
 import { type Json, write } from '../../../base/rpc/splice.js'
 import type { KeptOwners } from '../../../mcp/ports/kept-owners.js'
 import type { Call } from '../../../mcp/protocol/call.js'
-import { AFTER, Watched } from './watched.js'
+import { AFTER, type Watched } from './watched.js'
 
 /** What an approval is for: one tool of the server with these params, called by one principal. */
 export interface Approved {
@@ -39,18 +39,20 @@ export interface PassesOptions {
   server: string
   keys: readonly SealKey[]
   owners: KeptOwners
+  watched: Watched
 }
 
 export class Passes {
   readonly #server: string
   readonly #sealer: TextSealer
   readonly #owners: KeptOwners
-  readonly #watched = new Watched()
+  readonly #watched: Watched
 
-  constructor({ server, keys, owners }: PassesOptions) {
+  constructor({ server, keys, owners, watched }: PassesOptions) {
     this.#server = server
     this.#sealer = new TextSealer(keys, 'approval')
     this.#owners = owners
+    this.#watched = watched
   }
 
   /** Makes a state for a later question of the server, which can be used once. */
@@ -60,7 +62,7 @@ export class Passes {
     return this.#sealed({ of: 'server', id }, approved, Date.now() + OF_SERVER, state)
   }
 
-  /** Makes a state for a question, which can be used once. `expired` is called if nobody uses it in time. */
+  /** Makes a state for a question, which can be used once. `expired` is called if nobody uses it in time, or before the bridge ends. */
   async ask(approved: Approved, within: number, expired: () => void): Promise<Json> {
     const id = randomId()
     const name = `question ${id}`
