@@ -44,6 +44,11 @@ export class Recent<T> {
     else this.#dropped?.(value)
   }
 
+  *values(): Generator<T> {
+    yield* this.#young.values()
+    yield* this.#old.values()
+  }
+
   #add(key: string, value: T): void {
     if (this.#young.size >= this.#max) {
       const gone = this.#old

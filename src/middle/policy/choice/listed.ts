@@ -26,6 +26,8 @@ export interface ListedOptions<T> {
   /** Edits a page of the server for clients. */
   see(page: Payload): SeenPage<T>
   memory: Memory
+  /** Milliseconds for which a list is current: an unknown name does not cause another read. */
+  current?: number
   /** Milliseconds of a monotonic clock. */
   now?: () => number
 }
@@ -40,7 +42,7 @@ interface Known<T> {
   reservation: Reservation
 }
 
-/** Milliseconds for which a list is current: an unknown name does not cause another read. */
+/** Milliseconds for which a list is current, by default. */
 const CURRENT = 1_000
 /** Estimated bytes of an item without its name. */
 const PER_ITEM = 100
@@ -50,8 +52,11 @@ export class ChosenList<T> {
   readonly #options: Required<ListedOptions<T>>
   readonly #known = new Recent<Known<T>>({ dropped: ({ reservation }) => reservation.end() })
 
+  /** How often it has been outdated. */
+  #changes = 0
+
   constructor(options: ListedOptions<T>) {
-    this.#options = { now: () => performance.now(), ...options }
+    this.#options = { now: () => performance.now(), current: CURRENT, ...options }
   }
 
   /** A page of the server as clients see it. Remembers its items for this caller. */
@@ -84,22 +89,31 @@ export class ChosenList<T> {
       const item = items.get(name)
       if (item !== undefined) return item
     }
-    if (this.#options.now() - known.readAt < CURRENT) return undefined
+    const { now, current } = this.#options
+    if (now() - known.readAt < current) return undefined
     known.reading ??= this.#read(known, call, next).finally(() => {
       known.reading = undefined
     })
     return (await unlessAborted(known.reading, call.signal)).get(name)
   }
 
+  /** Has unknown names looked for in the list again, because it has changed. */
+  outdate(): void {
+    this.#changes++
+    for (const known of this.#known.values()) known.readAt = LONG_AGO
+  }
+
   async #read(known: Known<T>, call: Call, next: Handler): Promise<ReadonlyMap<string, T>> {
     const { method, server, see } = this.#options
+    const changes = this.#changes
     const items = await reading(call, method, next, server, async (pages) => {
       const all = new Map<string, T>()
       for await (const page of pages) for (const [name, item] of see(page).items) all.set(name, item)
       return all
     })
     known.pages.clear()
-    if (this.#keep(known, undefined, items)) known.readAt = this.#options.now()
+    const isKept = this.#keep(known, undefined, items)
+    if (isKept && changes === this.#changes) known.readAt = this.#options.now()
     return items
   }
 

@@ -15,12 +15,18 @@ import {
   write,
 } from '../../../base/rpc/splice.js'
 import { ECHOED, printable } from '../../../base/texts/printable.js'
-import { type Call, type Final, type Handler, type Policy, withResult } from '../../../mcp/protocol/call.js'
+import {
+  type Call,
+  type Final,
+  type Handler,
+  type Policy,
+  type ServerNotification,
+  withResult,
+} from '../../../mcp/protocol/call.js'
 import { isFirst, nextCursor } from '../../../mcp/protocol/listed.js'
 import { OF_BRIDGE } from '../../../mcp/protocol/meta.js'
-import { CALL_TOOL } from '../../../mcp/protocol/methods.js'
-import { ChosenList } from '../choice/listed.js'
-import { toolsIn } from '../choice/seen.js'
+import { CALL_TOOL, LISTEN } from '../../../mcp/protocol/methods.js'
+import { ChosenList, type SeenPage } from '../choice/listed.js'
 import { refuse } from '../refusal.js'
 import { stringIn } from '../unambiguous.js'
 import { KEPT_MINUTES, type KeptPart, type KeptResults, type NamedPart } from './kept-results.js'
@@ -37,7 +43,7 @@ export interface ReadingOptions {
 
 /** The name of the tool where a server has one of that name. */
 const OTHER_NAME = `mcp_bridge_${READ_MORE}`
-const NAMES: ReadonlySet<string | undefined> = new Set([READ_MORE, OTHER_NAME])
+const NAMES: ReadonlySet<string> = new Set([READ_MORE, OTHER_NAME])
 const EXPIRED = `It is not kept any more: results are kept for ${KEPT_MINUTES} minutes, and later ones can take their place. Call the tool again.`
 
 /** The lists of resources, and the member that each has. */
@@ -46,17 +52,17 @@ const RESOURCES: Readonly<Record<string, string>> = {
   'resources/templates/list': 'resourceTemplates',
 }
 const METHOD_NOT_FOUND = -32601
+const TOOLS_CHANGED = 'notifications/tools/list_changed'
+/** Milliseconds after which the tools are looked through again: a server need not say that they have changed. */
+const CURRENT = 300_000
 
 /**
  * Adds the tool to lists, and answers the calls for kept results. They are two policies, because a group with a search makes
  * its list itself. In a group, the servers do neither.
  */
 export function reading({ server, isOn, kept, memory }: ReadingOptions): { lists: Policy; calls: Policy } {
-  const see = toolsIn(
-    () => true,
-    () => true,
-  )
-  const own = new ChosenList<boolean>({ server, method: 'tools/list', see, memory })
+  /** The tools of the server with a name of the bridge's own. */
+  const own = new ChosenList<boolean>({ server, method: 'tools/list', see: withOwnNames, memory, current: CURRENT })
   /** Whether the server has listed a tool with the name of the bridge's own. */
   let isTaken = false
   /** Whether lists have several pages; undefined while that is not known. */
@@ -76,6 +82,15 @@ export function reading({ server, isOn, kept, memory }: ReadingOptions): { lists
     if (!begins) return last
     isPaged = isPaged === true || nextCursor(last.result) !== undefined
     return withResult(last, isTaken ? withOtherTool : withTool)
+  }
+
+  /** Hears when the tools of the server change. */
+  function hearing(call: Call): Call {
+    const notify = (notification: ServerNotification) => {
+      if (notification.method === TOOLS_CHANGED) own.outdate()
+      return call.notify(notification)
+    }
+    return { ...call, notify }
   }
 
   /** Clients read no resources of a server that offers none. */
@@ -131,12 +146,13 @@ export function reading({ server, isOn, kept, memory }: ReadingOptions): { lists
   }
   return {
     lists: (next) => (call) => {
+      if (call.method === LISTEN && concerns(call)) return next(hearing(call))
       const answer = Object.hasOwn(answers, call.method) ? answers[call.method] : undefined
       return answer && concerns(call) ? answer(call, next) : next(call)
     },
     calls: (next) => (call) => {
       if (call.method === 'resources/read' && concerns(call)) return resource(call, next)
-      const isTool = call.method === CALL_TOOL && NAMES.has(stringIn(call.params, 'name'))
+      const isTool = call.method === CALL_TOOL && NAMES.has(stringIn(call.params, 'name') ?? '')
       return isTool && concerns(call) ? tool(call, next) : next(call)
     },
   }
@@ -178,6 +194,12 @@ function asToolResult(part: KeptPart, { base }: NamedPart, call: Call): Payload 
   const blocks = [JSON.stringify(block), ...pointersAfter(number, of, mimeType, base, hasLinks(call))]
   return parseObject(`{"content":[${blocks.join(',')}]}`)
 }
+
+/** A page, of which only tools with a name of the bridge's own are remembered. */
+const withOwnNames = perObject((page: Payload): SeenPage<boolean> => {
+  const names = [...NAMES].filter((name) => hasTool(page, name))
+  return { result: page, items: new Map(names.map((name) => [name, true])) }
+})
 
 function hasTool(page: Payload, name: string): boolean {
   return [...objectsIn(page, 'tools')].some((tool) => stringIn(tool, 'name') === name)
