@@ -13,32 +13,41 @@ export class OpenExchanges extends Map<number, Exchange> {
     return exchange?.members?.find(({ answered }) => !answered) ?? exchange
   }
 
-  /** The exchange of a stream, if its request has the client's own id: what answers on the stream answers that. */
-  ofClientOn(stream: number | undefined): Exchange | undefined {
-    const exchange = this.on(stream)
-    return exchange?.wireId === undefined ? undefined : exchange
+  /** The client's request with this id, if it is one of those that a stream answers. */
+  namedOn(stream: number | undefined, id: Id | undefined): Exchange | undefined {
+    const on = stream === undefined ? undefined : this.get(stream)
+    return on?.hasId(id) ? on : on?.members?.find((member) => member.hasId(id))
   }
 
-  /** The exchange of the client's request that this answers on another stream. */
-  named(id: Id | undefined): Exchange | undefined {
+  /** The client's request with this id: on the stream, or else on another one. A client may use an id twice at a time. */
+  named(stream: number | undefined, id: Id | undefined): Exchange | undefined {
+    const here = this.namedOn(stream, id)
+    if (here) return here
     for (const exchange of this.values()) if (exchange.hasId(id)) return exchange
     return undefined
   }
 
-  /** The exchange whose request has its number as its id. */
-  numbered(id: number | undefined): Exchange | undefined {
-    const exchange = this.get(id ?? 0)
+  /**
+   * The exchange that an answer with this id is for, if it came on a stream. `ofClient`: all requests have ids of one client. Where only
+   * some have, they are of several clients, and each is answered on its own stream.
+   */
+  answeredBy(stream: number | undefined, id: Id | undefined, ofClient: boolean): Exchange | undefined {
+    if (ofClient) return this.named(stream, id)
+    const on = stream === undefined ? undefined : this.get(stream)
+    if (on?.wireId !== undefined) return on.hasId(id) ? on : undefined
+    const exchange = this.get((id === undefined ? undefined : numberOf(id)) ?? 0)
     return exchange?.wireId === undefined ? exchange : undefined
   }
 
-  /** The exchange that an unread message answers. Some servers write the id last. `ofClient`: all requests have ids of a client. */
-  answeredBy(head: Head | undefined, ofClient: boolean, last?: string, stream?: number): Exchange | undefined {
+  /** The exchange that an unread message answers. Some servers write the id last. */
+  answeredUnread(head: Head | undefined, ofClient: boolean, last?: string, stream?: number): Exchange | undefined {
     const on = stream === undefined ? undefined : this.get(stream)
     if (head?.form !== 'result' && head?.form !== 'error') return head ? undefined : on
-    if (on?.wireId !== undefined) return on
-    if (ofClient) return this.named((head.id === undefined ? last : JSON.stringify(head.id)) as Id | undefined)
-    const id = head.id === undefined ? last && numberOf(last) : Number(head.id)
-    if (id) return this.numbered(Number(id))
+    const id = (head.id === undefined ? last : JSON.stringify(head.id)) as Id | undefined
+    const named = this.answeredBy(stream, id, ofClient)
+    if (named) return named
+    if (ofClient || on?.wireId !== undefined) return on?.members ? undefined : on
+    if (id !== undefined && numberOf(id) !== undefined) return undefined
     const [only] = this.size === 1 ? this.values() : []
     return on ?? (only?.wireId === undefined ? only : undefined)
   }

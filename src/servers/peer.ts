@@ -318,7 +318,7 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
   }
 
   stalled(beginning: Uint8Array): void {
-    const exchange = this.#exchanges.answeredBy(headIn(beginning), this.ofClient)
+    const exchange = this.#exchanges.answeredUnread(headIn(beginning), this.ofClient)
     exchange?.fail(new ChannelError('The server stopped in the middle of its answer', { protocol: true }))
   }
 
@@ -331,7 +331,7 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
         JSON.stringify(head.id) as Id,
         why?.message ?? 'The bridge has no memory left for the request (limits.memory)',
       )
-    else this.#exchanges.answeredBy(head, this.ofClient, outline.idAtEnd, stream)?.lose(why)
+    else this.#exchanges.answeredUnread(head, this.ofClient, outline.idAtEnd, stream)?.lose(why)
     this.drop(why ? 'a message that is too long' : 'a message that there is no memory for')
   }
 
@@ -387,10 +387,7 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
   #failAnswer(source: JsonSource, what: string, stream?: number): boolean {
     const id = brokenAnswerTo(source)
     if (id === undefined) return false
-    const on = this.#exchanges.ofClientOn(stream)
-    const own = this.ofClient ? this.#exchanges.named(id as Id) : undefined
-    const isOn = on?.hasId(id as Id)
-    const exchange = isOn ? on : (own ?? (on ? undefined : this.#exchanges.numbered(numberOf(id))))
+    const exchange = this.#exchanges.answeredBy(stream, id as Id, this.ofClient)
     if (!exchange || exchange.answered) return false
     exchange.fail(new ChannelError(`The server sent an invalid answer: it is ${what}`, { protocol: true }))
     return true
@@ -435,7 +432,7 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
     http: HttpHead | undefined,
   ): void {
     try {
-      if (message?.kind === 'invalid' && message.read && message.read.id === this.#exchanges.ofClientOn(stream)?.wireId)
+      if (message?.kind === 'invalid' && message.read && this.#exchanges.namedOn(stream, message.read.id))
         return this.#route(source, message.read, stream, http)
       const event = http?.event
       if (!message || message.kind === 'invalid' || message.kind === 'batch')
@@ -446,11 +443,11 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
         case 'response': {
           const id = message.id === undefined ? undefined : numberOf(message.id)
           const on = stream === undefined ? undefined : this.#exchanges.get(stream)
-          if (on?.members && this.#takeForMembers(on.members, message, http)) return
+          if (on?.members && message.id === undefined && this.#takeForMembers(on.members, message, http)) return
+          // The usual answers need no search: to the number of an exchange, or on its stream with its id.
           let exchange = on?.wireId === undefined ? this.#exchanges.get(id ?? 0) : on
-          // Its number is not its id.
-          if (exchange?.wireId !== undefined && !(exchange === on && on.hasId(message.id))) exchange = undefined
-          if (this.ofClient) exchange ??= this.#exchanges.named(message.id)
+          const isSure = exchange?.wireId === undefined || (exchange === on && on.hasId(message.id))
+          if (this.ofClient || !isSure) exchange = this.#exchanges.answeredBy(stream, message.id, this.ofClient)
           if (exchange) this.#withoutId.usesIds = true
           else exchange = this.#ownerOf(message, id, on)
           this.recorder?.received(message, exchange?.number, http)
@@ -494,12 +491,11 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
   }
 
   /**
-   * Takes an answer on the stream of an array: to the request that it names, or to all of them if it names none and is no part of
-   * an array. Returns whether it is for any.
+   * Takes an answer without an id on the stream of an array: to all requests in it, unless it is part of an array. Returns whether it
+   * is for any.
    */
   #takeForMembers(members: readonly Exchange[], answer: Response, http: HttpHead | undefined): boolean {
-    const isForAll = answer.id === undefined && !http?.array
-    const meant = members.filter((member) => !member.answered && (isForAll || member.hasId(answer.id)))
+    const meant = http?.array ? [] : members.filter(({ answered }) => !answered)
     if (meant.length === 0) return false
     this.recorder?.received(answer, meant[0]?.number, http)
     for (const member of meant) member.arrive({ ...answer, http })

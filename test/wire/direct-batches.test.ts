@@ -180,3 +180,57 @@ t.test('a lost session is told as for one call, and the client opens another', a
     { id: 2, error: {} },
   ])
 })
+
+t.test('a broken answer on the stream of an array is for the call in the array, not for an equal id', async (t) => {
+  const broken = '{"jsonrpc":"2.0","id":1,"result":{"content":[}}'
+  let alone: ServerResponse | undefined
+  const legacy = await LegacyHttp.start(t, {
+    sessions: true,
+    revision: '2025-03-26',
+    override: ({ body, message }, response) => {
+      const isArray = body.startsWith('[')
+      if (isArray) response.writeHead(200, EVENTS).end(`data: ${broken}\n\ndata: ${result(5)}\n\n`)
+      else if (message['method'] === 'tools/call') alone = response
+      return isArray || message['method'] === 'tools/call'
+    },
+  })
+  const { url } = await startBridge(t, { url: legacy.url, ...DENIES })
+  const client = await LegacyClient.open(url, { revision: '2025-03-26' })
+  const lone = client.call('act', {}, { id: 1 })
+  await until(() => alone !== undefined, 'the call at the server')
+  const { message } = await client.post([tool(5), tool(1)])
+  t.match(
+    new Map([message as unknown as Json].flat().map((one) => [one['id'], one])),
+    new Map<unknown, Json>([
+      [5, { result: { n: 1 } }],
+      [1, { error: { data: { outcome: 'unknown' } } }],
+    ]),
+  )
+  if (alone) sendText(alone, result(1))
+  t.match((await lone).message, { id: 1, result: { n: 1 } })
+})
+
+t.test('an answer that comes on the stream of an array reaches its call elsewhere, whatever its id', async (t) => {
+  let alone: ServerResponse | undefined
+  let id = 0
+  const legacy = await LegacyHttp.start(t, {
+    sessions: true,
+    revision: '2025-03-26',
+    override: ({ body, message }, response) => {
+      const isArray = body.startsWith('[')
+      if (isArray) response.writeHead(200, EVENTS).end(`data: ${result(id)}\n\ndata: ${result('a')}\n\n`)
+      else if (message['method'] === 'tools/call') alone = response
+      return isArray || message['method'] === 'tools/call'
+    },
+  })
+  const { url } = await startBridge(t, { url: legacy.url, ...DENIES })
+  // One of them is the number that the bridge itself has for the array.
+  for (id = 1; id < 9; id++) {
+    alone = undefined
+    const client = await LegacyClient.open(url, { revision: '2025-03-26' })
+    const lone = client.call('act', {}, { id })
+    await until(() => alone !== undefined, 'the call at the server')
+    t.match([(await client.post([tool('a')])).message].flat(), [{ id: 'a', result: { n: 1 } }])
+    t.match((await lone).message, { id, result: { n: 1 } })
+  }
+})

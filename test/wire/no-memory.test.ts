@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap'
 import { unlimited } from '../../src/base/limits/memory.js'
 import { Outline } from '../../src/base/rpc/outline.js'
+import type { Exchange } from '../../src/servers/exchange.js'
 import { Peer } from '../../src/servers/peer.js'
 import type { Channel, OutgoingMessage } from '../../src/servers/transport/channel.js'
 import { Metrics } from '../../src/services/telemetry/metrics.js'
@@ -143,3 +144,29 @@ t.test('dropped messages other than answers cost no call', async (t) => {
   peer.receive([new TextEncoder().encode('{"jsonrpc":"2.0","id":1,"result":{}}')], undefined)
   t.match(await exchange.answer(), { kind: 'response' })
 })
+
+t.test(
+  'a dropped answer on the stream of an array costs the call in the array, not one with an equal id',
+  async (t) => {
+    for (const spelled of [
+      '{"jsonrpc":"2.0","id":7,"result":{"x":"…"}}',
+      '{"jsonrpc":"2.0","result":{"x":"…"},"id":7}',
+    ]) {
+      const { peer } = peerOf()
+      peer.ofClient = true
+      const [alone, other, member, array] = [7, 5, 7, undefined].map((id) =>
+        Object.assign(peer.beginExchange(), id !== undefined && { wireId: String(id) }),
+      ) as [Exchange, Exchange, Exchange, Exchange]
+      array.members = [other, member]
+      peer.dropped(outline(spelled.replace('…', 'x'.repeat(10_000))), array.id)
+      await t.rejects(member.answer(), /no memory/)
+      for (const [exchange, id] of [
+        [other, 5],
+        [alone, 7],
+      ] as const) {
+        peer.receive([new TextEncoder().encode(`{"jsonrpc":"2.0","id":${id},"result":{}}`)], exchange.id)
+        t.match(await exchange.answer(), { kind: 'response' }, spelled)
+      }
+    }
+  },
+)
