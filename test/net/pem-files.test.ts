@@ -2,13 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { type PemError, PemFiles, type PemPaths, readPem } from '../../src/base/net/pem-files.js'
+import { type PemError, PemFiles, type PemPaths } from '../../src/base/net/pem-files.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { makeCa } from '../support/tls.js'
 
 const ca = await makeCa()
 const own = await ca.serverOptions(['mcp.example'])
 const other = await ca.serverOptions(['mcp.example'])
+
+const contentOf = (paths: PemPaths) => new PemFiles(paths).current
 
 t.test('refuses unusable files, with the reason', async (t) => {
   const file = (content: string) => temporaryFile(t, 'some.pem', content)
@@ -34,7 +36,7 @@ t.test('refuses unusable files, with the reason', async (t) => {
   for (const [name, paths, option, message] of cases) {
     const error = (() => {
       try {
-        readPem(paths)
+        contentOf(paths)
         return undefined
       } catch (problem) {
         return problem as PemError
@@ -43,15 +45,15 @@ t.test('refuses unusable files, with the reason', async (t) => {
     t.match(error, { name: 'PemError', option, message }, name)
     t.notMatch(error?.message, 'BEGIN', name)
   }
-  t.same(readPem({ ca: file(ca.cert), cert, key }), { ca: ca.cert, cert: own.cert, key: own.key })
+  t.same(contentOf({ ca: file(ca.cert), cert, key }), { ca: ca.cert, cert: own.cert, key: own.key })
   const marked = (text: string) => file(`\ufeff${text}`)
   t.same(
-    readPem({ ca: marked(ca.cert), cert: marked(own.cert), key: marked(own.key) }),
+    contentOf({ ca: marked(ca.cert), cert: marked(own.cert), key: marked(own.key) }),
     { ca: ca.cert, cert: own.cert, key: own.key },
     'a byte order mark is ignored',
   )
   const both = file(own.key + own.cert)
-  t.ok(readPem({ cert: both, key: both }).key, 'certificate and key in one file')
+  t.ok(contentOf({ cert: both, key: both }).key, 'certificate and key in one file')
 })
 
 t.test('recognizes a key that openssl has encrypted', async (t) => {
@@ -62,7 +64,9 @@ t.test('recognizes a key that openssl has encrypted', async (t) => {
   } catch {
     return t.pass('no openssl here')
   }
-  t.throws(() => readPem({ cert: temporaryFile(t, 'cert.pem', own.cert), key: path }), { message: /has a passphrase/ })
+  t.throws(() => contentOf({ cert: temporaryFile(t, 'cert.pem', own.cert), key: path }), {
+    message: /has a passphrase/,
+  })
 })
 
 t.test('reads changed files again, and reports unusable ones once and does not use them', async (t) => {

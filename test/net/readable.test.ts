@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { execPath } from 'node:process'
 import t from 'tap'
 import { createBridge } from '../../src/app/embed/create.js'
-import { readPem } from '../../src/base/net/pem-files.js'
+import { PemFiles } from '../../src/base/net/pem-files.js'
 import { parseCommand } from '../../src/command/parse.js'
 import { clientAuthOf } from '../../src/services/oauth/client/client-auth.js'
 import { readSecretFile } from '../../src/services/oauth/client/secret-file.js'
@@ -36,7 +36,7 @@ t.test('refuses them in place of certificates, keys and secrets, and in a progra
   execFileSync('mkfifo', [pipe])
   for (const file of [pipe, '/dev/zero']) {
     const what = file === pipe ? 'a named pipe' : 'no file'
-    t.throws(() => readPem({ cert: file, key: file }), { message: `${file} cannot be read (${what})` })
+    t.throws(() => new PemFiles({ cert: file, key: file }), { message: `${file} cannot be read (${what})` })
     t.throws(() => readSecretFile(file, 'oauth.tokenFile'), { message: RegExp(`cannot be read \\(${what}\\)`) })
     const key = { file, alg: 'ES256' as const }
     const client = { id: 'me', method: 'private_key_jwt', how: 'configured' } as never

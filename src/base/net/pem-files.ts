@@ -38,12 +38,10 @@ const BEGIN = '-----BEGIN'
 /** How ASN.1 of this length begins in binary. */
 const DER = /^\x30[\x82\x83]/
 
-/** Reads and checks the files. Throws a PemError. */
-export function readPem(paths: PemPaths): Pem {
-  return readDated(paths).pem
-}
-
-/** The same, with the time when the certificate expires, or one of those that lead to its authority; undefined without one. */
+/**
+ * Reads and checks the files, also when the certificate expires, or one of those that lead to its authority; undefined without one.
+ * Throws a PemError.
+ */
 function readDated({ ca, cert, key }: PemPaths): { pem: Pem; expiresAt?: number } {
   const read: Pem = {}
   if (ca !== undefined) read.ca = certificates('ca', ca).text
