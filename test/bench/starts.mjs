@@ -1,17 +1,17 @@
 /**
- * How long a start takes: `node test/bench/starts.mjs [--runs N] [--node <Node.js>]… [--executable <path>]…`, by default of the built
+ * How long a start takes: `node --import tsx test/bench/starts.mjs [--runs N] [--node <Node.js>]… [--executable <path>]…`, by default of the built
  * program on this Node.js. Milliseconds from the start of the process to its first answer: of a server on its pipe, of a bridge in front
  * of it between pipes, and of one over HTTP, as the median, with quartiles, and the least, which other work on the machine disturbs least.
  * Seconds of CPU of `--version` and `--help`. All in turn; the first round does not count.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { argv, execPath, stdout } from 'node:process'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { freePort } from '../support/free-port.ts'
 
 const path = (name) => fileURLToPath(new URL(name, import.meta.url))
 const { values } = parseArgs({
@@ -141,12 +141,4 @@ function nameOf([command, script]) {
 
 function quantile(figures, share) {
   return figures.toSorted((a, b) => a - b)[Math.round((figures.length - 1) * share)]
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
