@@ -207,12 +207,15 @@ t.test('a span has the name of a tool only if its server has listed it, and alwa
   }
 })
 
-t.test('what opens a session of the server itself has a span at the server', async (t) => {
+t.test('what opens a session of the server itself has spans of both sides, in the trace of its client', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, collector } = await start(t, { url: legacy.url, tools: { deny: ['wait'] } })
   const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
   await LegacyClient.open(url, { headers: { traceparent }, ready: false })
   const span = await collector.span({ name: 'initialize', kind: 'client' })
+  const own = await collector.span({ name: 'initialize', kind: 'server' })
+  for (const { attributes } of [own, span]) t.equal(attributes['mcp.method.name'], 'initialize')
+  t.match([own.parentSpanId, span.parentSpanId], ['b'.repeat(16), own.spanId])
   const sent = legacy.of('initialize').at(-1)?.headers
   t.equal(sent?.['traceparent'], `00-${'a'.repeat(32)}-${span.spanId}-01`)
 })
