@@ -619,6 +619,30 @@ t.test('another replica goes on with the session of one that is killed, but not 
   t.equal(server.of('initialize').length, opened + 1)
 })
 
+t.test('a client gets its session once other replicas can go on with it, and also if the store fails', async (t) => {
+  const server = await LegacyHttp.start(t, { sessions: true })
+  const written: ((worked: boolean) => void)[] = []
+  const replica = sharedBy()('one')
+  const remember = () => new Promise<boolean>((resolve) => written.push(resolve))
+  const bridge = await bridgeBefore(t, server, { ...replica, records: { ...replica.records, remember } as never })
+  let isOpen = false
+  const opening = LegacyClient.open(bridge.url, { ready: false }).finally(() => {
+    isOpen = true
+  })
+  await until(() => written.length === 1, 'the record of the session is being written')
+  // The answer would come before those to later requests.
+  for (let n = 0; n < 3; n++) await post(bridge.url, '{"jsonrpc":"2.0","id":1,"method":"ping"}', {})
+  t.equal(isOpen, false)
+  written[0]?.(false)
+  const client = await opening
+  t.match((await client.call('echo')).message, { result: {} })
+  await until(() => written.length === 2, 'the next use writes what was not written')
+  written[1]?.(true)
+  t.match((await client.call('echo')).message, { result: {} })
+  t.equal((await client.end()).status, 200)
+  t.equal(written.length, 2)
+})
+
 t.test('another replica goes on with the session of one that shuts down, which the server keeps', async (t) => {
   const replicaOf = sharedBy()
   const server = await LegacyHttp.start(t, {
