@@ -6,7 +6,7 @@ import { Redis, type RedisOptions } from '../../src/services/replicas/redis.js'
 import { increment } from '../../src/services/replicas/scripts.js'
 import { until } from '../support/eventually.js'
 import { freePort } from '../support/free-port.js'
-import { askRedis, noRedis, RedisServer, startSentinels } from '../support/redis.js'
+import { ASKING, askRedis, noRedis, RedisServer, startSentinels } from '../support/redis.js'
 import type { Scope } from '../support/scope.js'
 
 const CHANNEL = 'mcp-bridge:n'
@@ -72,10 +72,14 @@ test('after a failover at the same name, all connections go to the new primary',
   await until(() => redis.working, 'the new primary')
   await save()
   t.equal(askRedis(next.port, '', 'EXISTS', 'mcp-bridge:a'), '1')
-  await until(() => {
-    askRedis(next.port, '', 'PUBLISH', CHANNEL, 'hello')
-    return heard.includes('hello')
-  }, 'a message of the new primary')
+  await until(
+    () => {
+      askRedis(next.port, '', 'PUBLISH', CHANNEL, 'hello')
+      return heard.includes('hello')
+    },
+    'a message of the new primary',
+    ASKING,
+  )
   t.equal(returned(), 1, 'sessions are told once that all may have changed')
   await until(() => said.at(-1)?.event === 'redis_available', 'the line that it is back')
   t.same(codes(), ['READONLY'])
@@ -84,7 +88,8 @@ test('after a failover at the same name, all connections go to the new primary',
 test('an address of a replica of Redis is tried again, a few times a second at most', async (t) => {
   const primary = await RedisServer.start(t)
   const replica = await RedisServer.start(t, '--replicaof', `127.0.0.1 ${primary.port}`)
-  await until(() => askRedis(replica.port, '', 'INFO', 'replication').includes('master_link_status:up'))
+  const isInStep = () => askRedis(replica.port, '', 'INFO', 'replication').includes('master_link_status:up')
+  await until(isInStep, 'a replica in step', ASKING)
   const { leads, url } = await name(t, replica.port)
   const { redis, codes, save, returned } = watched(t, { url })
   const began = performance.now()
@@ -134,7 +139,7 @@ async function twoNodes(t: Scope): Promise<[RedisServer, RedisServer]> {
   askRedis(other.port, '', 'CLUSTER', 'ADDSLOTSRANGE', '8192', '16383')
   askRedis(one.port, '', 'CLUSTER', 'MEET', '127.0.0.1', String(other.port), buses[1] as string)
   const isWhole = ({ port }: RedisServer) => askRedis(port, '', 'CLUSTER', 'INFO').includes('cluster_state:ok')
-  await until(() => nodes.every(isWhole), 'a cluster that has all slots')
+  await until(() => nodes.every(isWhole), 'a cluster that has all slots', ASKING)
   return nodes
 }
 

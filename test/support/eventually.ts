@@ -10,12 +10,19 @@ export const PATIENCE = 120_000
 const LOOK_EVERY = 10
 const REPEAT_AFTER = 200
 
-/** Resolves when the condition holds. Rejects, with the name of what did not happen, when the patience is over. */
-export async function until(condition: () => boolean | Promise<boolean>, what = 'it'): Promise<void> {
+/**
+ * Resolves when the condition holds. Rejects, with the name of what did not happen, when the patience is over. A look that starts
+ * a program is worth fewer of them.
+ */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  what = 'it',
+  every = LOOK_EVERY,
+): Promise<void> {
   const deadline = Date.now() + PATIENCE
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`In ${PATIENCE / 1_000} seconds ${what} did not happen`)
-    await pause(LOOK_EVERY)
+    await pause(every)
   }
 }
 

@@ -12,6 +12,9 @@ import { makeCa } from './tls.js'
 export const noRedis: string | false =
   spawnSync('redis-server', ['--version']).error === undefined ? false : 'there is no redis-server on the PATH'
 
+/** Milliseconds between two questions that `askRedis` asks: each starts a program, from a large process. */
+export const ASKING = 100
+
 export class RedisServer {
   readonly port: number
   readonly #args: readonly string[]
@@ -121,7 +124,7 @@ export async function startSentinels(
       const count = (name: string) => found[found.indexOf(name) + 1]
       return count('num-slaves') === '1' && count('num-other-sentinels') === '2'
     }
-    await until(areComplete, 'a Sentinel that knows the replica and the other Sentinels')
+    await until(areComplete, 'a Sentinel that knows the replica and the other Sentinels', ASKING)
     const scheme = tls.length > 0 ? 'rediss' : 'redis'
     return `${scheme}://${own === undefined ? '' : `:${own}@`}127.0.0.1:${port}`
   })
@@ -164,12 +167,12 @@ export async function startCluster(t: Scope, password: string): Promise<RedisSer
   ]
   for (const [at, range] of slots.entries()) ask(at, 'ADDSLOTSRANGE', ...range)
   for (const { server, bus } of nodes.slice(1)) ask(0, 'MEET', '127.0.0.1', String(server.port), bus)
-  await until(everywhere('cluster_known_nodes:6'), 'nodes that know each other')
-  await until(everywhere('cluster_state:ok'), 'a cluster that has all slots')
+  await until(everywhere('cluster_known_nodes:6'), 'nodes that know each other', ASKING)
+  await until(everywhere('cluster_state:ok'), 'a cluster that has all slots', ASKING)
   for (const at of [0, 1, 2]) ask(at + 3, 'REPLICATE', ask(at, 'MYID'))
   // A replica that has never been in step is not elected.
   const inStep = ({ server: { port } }: { server: RedisServer }) =>
     askRedis(port, password, 'INFO', 'replication').includes('master_link_status:up')
-  await until(() => nodes.slice(3).every(inStep), 'replicas in step with their primaries')
+  await until(() => nodes.slice(3).every(inStep), 'replicas in step with their primaries', ASKING)
   return nodes.map(({ server }) => server)
 }
