@@ -1,15 +1,15 @@
 /**
  * Somebody who wants through: a client that knows of tools, prompts and resources which the configuration hides, between
- * every client and every server. Nothing that it sends may name them at the server.
+ * each client and a server (support/choice-pairs.ts). Nothing that it sends may name them at the server.
  */
 import t from 'tap'
 import { parseSettings } from '../src/config/settings.js'
 import { CLIENTS, connect } from './matrix/clients.js'
 import { nameOf } from './matrix/run.js'
 import { SERVERS } from './matrix/servers.js'
-import { type Json, Raw } from './matrix/wire.js'
-import { admitted, attempts, CHOICE, HIDDEN, showsOnlyWhatIsChosen } from './support/attempts.js'
+import type { Json } from './matrix/wire.js'
 import { startBridge } from './support/bridge.js'
+import { testChoice } from './support/choice-pairs.js'
 import { until } from './support/eventually.js'
 import { initialize, LegacyClient } from './support/legacy-client.js'
 import { LegacyHttp } from './support/legacy-http.js'
@@ -18,36 +18,7 @@ import { ModernHttp } from './support/modern-http.js'
 import { openPipe } from './support/pipe.js'
 import { SseClient } from './support/sse-client.js'
 
-for (const clientKind of CLIENTS)
-  for (const serverKind of SERVERS)
-    t.test(`${nameOf(clientKind)} client, ${nameOf(serverKind)} server`, async (t) => {
-      const server = await serverKind.start(t)
-      const cache = clientKind.transport === 'HTTP' ? 60_000 : 'off'
-      const bridge = await startBridge(t, { ...server.entry, ...CHOICE, cache })
-      const open = async () => {
-        const client = connect(clientKind, bridge)
-        await client.open()
-        return client
-      }
-      const client = await open()
-      await showsOnlyWhatIsChosen(t, client)
-      t.same(await admitted(client, attempts()), [], 'everything is refused')
-      await client.notify('notifications/vendor', { name: 'act' })
-      await client.notify('tools/call', { name: 'act', arguments: {} })
-      const said = await client.call('tools/call', { name: 'say', arguments: { n: new Raw('1.0') } })
-      t.match(said.message, { result: { content: [{ text: '{"n":1.0,"org":"acme"}' }] } })
-      t.match((await client.call('resources/read', { uri: 'test://static' })).message, { result: { contents: [{}] } })
-      await client.close()
-      const other = await open()
-      await showsOnlyWhatIsChosen(t, other)
-      await other.close()
-      const through = server.reached().filter(({ text }) => HIDDEN.test(text))
-      t.same(
-        through.map(({ text }) => text),
-        [],
-        'nothing that is hidden has been named at the server',
-      )
-    })
+testChoice(t, 'some')
 
 t.test('a list that the bridge reads for itself has an id of its own in the session of a client', async (t) => {
   for (const [i, serverKind] of SERVERS.entries()) {

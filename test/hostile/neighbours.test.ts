@@ -2,4 +2,4 @@
 import t from 'tap'
 import { testNeighbours } from '../support/neighbours.js'
 
-testNeighbours(t, 'quick')
+testNeighbours(t, 'some')

@@ -63,11 +63,11 @@ async function callers(url: string, prefix: string): Promise<[name: string, call
 const largeBefore = ({ message }: Answer) =>
   (message.result?.['structuredContent'] as { large: number } | undefined)?.large ?? Number.NaN
 
-/** The tests of a kind. The quick ones have each server alone, and one of them in each other place. */
-export function testNeighbours(t: Test, kind: 'quick' | 'slow'): void {
+/** A part of the tests. Some have each server alone, and one of them in each other place. */
+export function testNeighbours(t: Test, part: 'some' | 'rest'): void {
   for (const [n, place] of PLACES.entries())
     for (const [m, server] of BULKY.entries())
-      if ((n === 0 || n === m) === (kind === 'quick')) testTurns(t, place, server)
+      if ((n === 0 || n === m) === (part === 'some')) testTurns(t, place, server)
 }
 
 function testTurns(

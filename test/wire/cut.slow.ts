@@ -2,4 +2,4 @@
 import t from 'tap'
 import { testCut } from '../support/cut.js'
 
-testCut(t, 'slow')
+testCut(t, 'rest')

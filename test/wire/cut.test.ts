@@ -19,7 +19,7 @@ import {
   uriIn,
 } from '../support/cut-results.js'
 
-testCut(t, 'quick')
+testCut(t, 'some')
 
 t.test('clients of revisions without links get the words', async (t) => {
   const kinds = CLIENTS.filter(({ era }) => era === 'legacy')
