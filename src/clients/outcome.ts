@@ -3,7 +3,7 @@
 import { withoutCredentials } from '../base/credentials/credentials.js'
 import { Fault } from '../base/fault/fault.js'
 import type { Response } from '../base/rpc/message.js'
-import { EMPTY, raw } from '../base/rpc/splice.js'
+import { EMPTY, type Payload, raw } from '../base/rpc/splice.js'
 import type { UnreadResponse } from '../base/rpc/unread-response.js'
 import type { Cancelled, Outcome } from '../mcp/ports/outcome.js'
 import type { Final, Reply, RpcError } from '../mcp/protocol/call.js'
@@ -54,7 +54,7 @@ export function endOf(last: Reply | Fault | undefined): Record<string, unknown> 
 
 /** The reply in a JSON-RPC response that passes unchanged, with only what its outcome depends on. */
 export function replyIn(response: Response | UnreadResponse): Final {
-  if ('unread' in response) return unreadReply(response)
+  if ('unread' in response) return new UnreadReply(response)
   const { outcome } = response
   const payload = outcome.payload ?? EMPTY
   if (outcome.kind === 'result') {
@@ -66,14 +66,25 @@ export function replyIn(response: Response | UnreadResponse): Final {
   return { kind: 'error', error: { code: Number.isFinite(code) ? code : -32603, message: '' } }
 }
 
-/** A large result: its outcome is known, and the rest is read only if somebody needs it. */
-function unreadReply(response: UnreadResponse): Final {
-  const { ended } = response.unread
-  return {
-    kind: ended === 'input' ? 'input' : 'result',
-    isToolError: ended === 'tool error',
-    get result() {
-      return response.outcome.payload ?? EMPTY
+/** A large result: its outcome is known, and the rest is read only if somebody needs it. See `UnreadResponse` about its getter. */
+class UnreadReply {
+  readonly kind: 'input' | 'result'
+  readonly isToolError: boolean
+  declare readonly result: Payload
+  readonly #response: UnreadResponse
+
+  static readonly #result: PropertyDescriptor & ThisType<UnreadReply> = {
+    enumerable: true,
+    get() {
+      return this.#response.outcome.payload ?? EMPTY
     },
-  } as Final
+  }
+
+  constructor(response: UnreadResponse) {
+    const { ended } = response.unread
+    this.kind = ended === 'input' ? 'input' : 'result'
+    this.isToolError = ended === 'tool error'
+    this.#response = response
+    Object.defineProperty(this, 'result', UnreadReply.#result)
+  }
 }

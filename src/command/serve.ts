@@ -20,7 +20,7 @@ import type { Verdict } from '../servers/era/verdict.js'
 import type { FoundServers } from '../services/discovery/found-servers.js'
 import type { OpenTelemetry } from '../services/telemetry/opentelemetry.js'
 import { announce, report } from './announce.js'
-import { collectLessOften } from './garbage.js'
+import { collectRarely } from './garbage.js'
 import { Heartbeat } from './heartbeat.js'
 import { loadInspector } from './inspector.js'
 import { inspectorAddress } from './inspector-address.js'
@@ -159,7 +159,7 @@ export async function serve(
       })
       ready.catch(() => {})
       const piped = bridge.pipe({ input: program.stdin, output: program.stdout })
-      collectLessOften()
+      collectRarely()
       heartbeat.start()
       socket.serve(() => ({ ...bridge.inspected.status(), origins: [] }))
       follow()
@@ -193,7 +193,7 @@ export async function serve(
         tries,
       })
     announced()
-    collectLessOften()
+    collectRarely()
     const [url] = [...bridge.groupUrls.values(), ...urls.values()]
     const { inspectUrl } = bridge
     if (url !== undefined) onListening?.(url, inspectUrl && inspectorAddress(inspectUrl, inspector?.token))

@@ -10,9 +10,38 @@ const LARGE = 64 * 1024
 /** Bytes at the beginning of a message in which its kind and id are looked for. */
 const BEGINNING = 4 * 1024
 
-/** A response that has not been parsed. Reading `outcome` parses it, and throws a SyntaxError if it is no valid response. */
-export interface UnreadResponse extends Response {
-  unread: { pieces: readonly Uint8Array[]; length: number; ended: Ended }
+type Unread = { pieces: readonly Uint8Array[]; length: number; ended: Ended }
+
+/**
+ * A response that has not been parsed. Reading `outcome` parses it, and throws a SyntaxError if it is no valid response.
+ *
+ * The getter is a member of its own, so that a copy has what it returns, and it is one function for all responses: for each
+ * object literal with a getter V8 makes a hidden class in the old generation, which kept the bytes until the next major
+ * collection.
+ */
+export class UnreadResponse implements Response {
+  readonly kind = 'response'
+  readonly id: Id
+  readonly unread: Unread
+  http: Response['http']
+  declare readonly outcome: Response['outcome']
+  readonly #isUtf8: IsUtf8
+  #parsed: Response['outcome'] | undefined
+
+  static readonly #outcome: PropertyDescriptor & ThisType<UnreadResponse> = {
+    enumerable: true,
+    get() {
+      this.#parsed ??= outcomeIn(this.unread.pieces, this.#isUtf8)
+      return this.#parsed
+    },
+  }
+
+  constructor(id: Id, unread: Unread, isUtf8: IsUtf8) {
+    this.id = id
+    this.unread = unread
+    this.#isUtf8 = isUtf8
+    Object.defineProperty(this, 'outcome', UnreadResponse.#outcome)
+  }
 }
 
 /**
@@ -39,16 +68,7 @@ export function unreadResponse(
   const { ended } = ending
   if (!ended || ended === 'error' || ending.hasMarked) return undefined
   const pieces = startsWithMark(first) ? [first.subarray(MARK_LENGTH), ...bytes.slice(1)] : bytes
-  let parsed: Response['outcome'] | undefined
-  return {
-    kind: 'response',
-    id,
-    unread: { pieces, length, ended },
-    get outcome() {
-      parsed ??= outcomeIn(pieces, isUtf8)
-      return parsed
-    },
-  }
+  return new UnreadResponse(id, { pieces, length, ended }, isUtf8)
 }
 
 function outcomeIn(pieces: readonly Uint8Array[], isUtf8: IsUtf8): Response['outcome'] {

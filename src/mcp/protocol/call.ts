@@ -86,7 +86,7 @@ export function unchangedBytes({ received, method, params, meta, caller, answers
 }
 
 /** An answer as the server sent it. A client of the same era gets it unchanged, if it has the client's id. */
-interface ReceivedReply {
+export interface ReceivedReply {
   era: Era
   id: Id | undefined
   message: Wire

@@ -7,7 +7,7 @@ import { detach, wireOf } from '../../base/rpc/source.js'
 import { EMPTY, edit, has, type Json, objectIn, type Payload, raw, value, write } from '../../base/rpc/splice.js'
 import type { UnreadResponse } from '../../base/rpc/unread-response.js'
 import { ECHOED, printable } from '../../base/texts/printable.js'
-import type { CacheHint, Call, Caller, Final, Notice } from './call.js'
+import type { CacheHint, Call, Caller, Final, Notice, ReceivedReply } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, withoutEnvelope } from './meta.js'
 import { LISTS, methodTraits } from './methods.js'
@@ -71,7 +71,7 @@ export function discoverParams(clientInfo: Json): Json {
 
 /** The answer to a call as the server sent it, beside the Reply. Throws a Fault if it is not a valid answer. */
 export function decodeReceived(call: Call, response: Response | UnreadResponse): Final {
-  if ('unread' in response) return unreadReply(call, response)
+  if ('unread' in response) return new UnreadReply(call, response)
   const { id, outcome, http } = response
   const reply = decodeReply(call, response)
   if (reply.kind === 'error' && http) reply.status = http.status
@@ -86,34 +86,55 @@ function isMended({ method }: Call, { kind, payload }: Response['outcome'], repl
   return hasReserved(method, payload) || (reply.kind === 'result' && reply.cache === INVALID_HINT)
 }
 
-/** A large result, which is decoded only if somebody reads it. */
-function unreadReply(call: Call, response: UnreadResponse): Final {
-  const { id, http, unread } = response
-  const { pieces, ended } = unread
-  let decoded: Final | undefined
-  const read = () => {
-    decoded ??= decodeUnread(call, response)
-    return decoded
+/** A large result, which is decoded only if somebody reads it. See `UnreadResponse` about its getters. */
+class UnreadReply {
+  readonly kind: 'input' | 'result'
+  readonly isToolError: boolean
+  /** Results of other types are read at once. */
+  readonly type = undefined
+  declare readonly result: Payload
+  readonly received: ReceivedReply
+  readonly #call: Call
+  readonly #response: UnreadResponse
+  #decoded: Final | undefined
+
+  static readonly #getters: PropertyDescriptorMap & ThisType<UnreadReply> = {
+    result: {
+      enumerable: true,
+      get() {
+        const reply = this.#read()
+        return reply.kind === 'error' ? EMPTY : reply.result
+      },
+    },
+    server: {
+      enumerable: true,
+      get() {
+        return this.#read().server
+      },
+    },
+    cache: {
+      enumerable: true,
+      get() {
+        const reply = this.#read()
+        return reply.kind === 'result' ? reply.cache : undefined
+      },
+    },
   }
-  const reply: Final = {
-    kind: ended === 'input' ? 'input' : 'result',
-    isToolError: ended === 'tool error',
-    get result() {
-      const reply = read()
-      return reply.kind === 'error' ? EMPTY : reply.result
-    },
-    // Results of other types are read at once.
-    type: undefined,
-    get server() {
-      return read().server
-    },
-    get cache() {
-      const reply = read()
-      return reply.kind === 'result' ? reply.cache : undefined
-    },
-  } as Final
-  reply.received = { era: 'modern', id, message: pieces, source: undefined, reply, http }
-  return reply
+
+  constructor(call: Call, response: UnreadResponse) {
+    const { id, http, unread } = response
+    this.kind = unread.ended === 'input' ? 'input' : 'result'
+    this.isToolError = unread.ended === 'tool error'
+    this.#call = call
+    this.#response = response
+    this.received = { era: 'modern', id, message: unread.pieces, source: undefined, reply: this, http }
+    Object.defineProperties(this, UnreadReply.#getters)
+  }
+
+  #read(): Final {
+    this.#decoded ??= decodeUnread(this.#call, this.#response)
+    return this.#decoded
+  }
 }
 
 function decodeUnread(call: Call, response: Response): Final {
