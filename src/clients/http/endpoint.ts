@@ -23,7 +23,7 @@ import {
 import { looksModern } from '../../mcp/protocol/eras.js'
 import { checkHeaders, single, versionHeader } from '../../mcp/protocol/headers.js'
 import { methodTraits } from '../../mcp/protocol/methods.js'
-import { type Arrived, ModernDownstream } from '../modern/half.js'
+import { ModernDownstream } from '../modern/half.js'
 import { Answer, answerOneWay } from './answer.js'
 import { forget, readBodies, reserveUntilClosed } from './body.js'
 import { checkMedia } from './content-type.js'
@@ -237,22 +237,26 @@ class Endpoint {
     const isWhole = envelope && !endless && !message.hasLookalikes && (message.params as Payload).edits === undefined
     const answer = new Answer(reply, endless ? detach(message.id) : message.id, this.#options)
     asked.answer = answer
-    const arrived: Arrived = {
+    const { abort } = answer
+    const trace = log.telemetry?.tracer && traceHeaders(request)
+    const transport = 'http'
+    const headers = log.telemetry?.recorder && request.headers
+    const arrived = {
       principal,
       credential,
       grant,
       ends,
-      abort: answer.abort,
+      abort,
       log,
-      transport: 'http',
+      transport,
       paramHeaders: params,
-      trace: log.telemetry?.tracer && traceHeaders(request),
-      headers: log.telemetry?.recorder && request.headers,
+      trace,
+      headers,
       bytes: isWhole ? (request.body as Uint8Array) : undefined,
       source: isWhole ? message.source : undefined,
       nameHeader: single(received, 'mcp-name'),
       forwarded,
-    }
+    } as const
     const answered = this.#modern.answerRequest(message, envelope, arrived, answer.sendFrame)
     return endless ? untilBegun(answered, answer, asked) : answered
   }

@@ -54,11 +54,6 @@ export type SessionStore<S extends KeptSession> = Pick<
   'add' | 'has' | 'find' | 'isForeign' | 'end' | 'makeRoom' | 'draining' | 'cut'
 >
 
-interface Entry<S> extends Occupant {
-  session: S
-  lastUsed: number
-}
-
 /** All sessions of one server and one transport. */
 export class Sessions<S extends KeptSession> {
   readonly #options: SessionsOptions<S>
@@ -103,20 +98,7 @@ export class Sessions<S extends KeptSession> {
   add(session: S, known?: string): string {
     this.makeRoom(session.principal)
     const id = known ?? this.#options.replicas?.sessionId() ?? randomBytes(ID_BYTES).toString('base64url')
-    const options = this.#options
-    const entry: Entry<S> = {
-      session,
-      principal: session.principal,
-      lastUsed: performance.now(),
-      get idleSince() {
-        return session.busy ? undefined : entry.lastUsed
-      },
-      get idleLimit() {
-        const { idle, gone = idle } = options
-        return session.gone ? Math.min(gone, idle) : idle
-      },
-      end: () => this.end(id),
-    }
+    const entry = new Entry(session, this.#options, () => this.end(id))
     this.#occupancy.enter(entry)
     this.#sessions.set(id, entry)
     return id
@@ -205,5 +187,31 @@ export class Sessions<S extends KeptSession> {
     for (const entry of this.#sessions.values()) if (entry.session.busy) entry.lastUsed = performance.now()
     this.#occupancy.endIdle()
     for (const session of this) session.keepAlive()
+  }
+}
+
+class Entry<S extends KeptSession> implements Occupant {
+  readonly session: S
+  readonly end: () => void
+  readonly #options: SessionBounds
+  lastUsed = performance.now()
+
+  constructor(session: S, options: SessionBounds, end: () => void) {
+    this.session = session
+    this.#options = options
+    this.end = end
+  }
+
+  get principal(): string {
+    return this.session.principal
+  }
+
+  get idleSince(): number | undefined {
+    return this.session.busy ? undefined : this.lastUsed
+  }
+
+  get idleLimit(): number {
+    const { idle, gone = idle } = this.#options
+    return this.session.gone ? Math.min(gone, idle) : idle
   }
 }
