@@ -261,7 +261,7 @@ t.test('counts a translated call of a modern client', async (t) => {
   t.equal(series[`mcp_bridge_verdicts_total{server="test",era="legacy",why="${why}"}`], 1)
   t.equal(series['mcp_bridge_session_events_total{server="test",side="server",event="opened"}'], 1)
   t.equal(series['mcp_bridge_bound_used{bound="sessions",server="test"}'], 1)
-  t.equal(series['mcp_bridge_bound_limit{bound="sessions",server="test"}'], 200)
+  t.equal(series['mcp_bridge_bound_limit{bound="sessions",server="test"}'], 10_000)
   t.equal(series['mcp_bridge_bound_used{bound="calls",server=""}'], 0)
   t.ok((series['mcp_bridge_bound_used{bound="connections",server=""}'] as number) >= 1)
   t.equal(series['mcp_bridge_build_info{version="0.0.0"}'], 1)
