@@ -23,8 +23,9 @@ const DROPPED = 'the server executed the call, but its response was dropped'
 /** Maximum milliseconds of `Retry-After` for which the bridge itself waits and repeats a call. */
 const PATIENCE = 5_000
 
-/** The reason for cancelling an aborted call: TIMED_OUT after its timeout, otherwise undefined. */
+/** The reason for cancelling an aborted call: that of the client, TIMED_OUT after its timeout, otherwise undefined. */
 export function cancelReason({ reason }: Signal): string | undefined {
+  if (typeof reason === 'string') return reason
   return reason instanceof Fault && reason.fault === 'upstreamTimeout' ? TIMED_OUT : undefined
 }
 

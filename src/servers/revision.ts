@@ -24,14 +24,17 @@ export class Revision {
   readonly #options: Pick<ServerOptions, 'name' | 'log' | 'observe' | 'memory'>
   readonly #logged = new BoundedSet<string>(MAX_LOGGED_SCHEMAS)
   readonly #lists: Reservation
-  /** Sound lists by those received: clients ask for the same ones again and again. */
-  readonly #soundList: (method: string, result: Payload) => Payload
+  /** A result without what clients would refuse. Sound lists are remembered: clients ask for the same ones again and again. */
+  readonly sound: (method: string, result: Payload) => Payload
 
   constructor(tasks: TaskOwners, options: Pick<ServerOptions, 'name' | 'log' | 'observe' | 'memory'>) {
     this.#tasks = tasks
     this.#options = options
     this.#lists = options.memory.reserve(NOBODY, SMALL)
-    this.#soundList = rememberingLists((_method, result) => this.#sound(result), this.#lists)
+    this.sound = rememberingLists(
+      (method, result) => (method === LIST_TOOLS ? this.#sound(result) : result),
+      this.#lists,
+    )
   }
 
   /**
@@ -39,7 +42,7 @@ export class Revision {
    * pass unchanged.
    */
   of(principal: string, request: Pick<Request, 'method' | 'params'> | undefined): Revise | undefined {
-    if (request?.method === LIST_TOOLS) return (result) => this.#soundList(LIST_TOOLS, result)
+    if (request?.method === LIST_TOOLS) return (result) => this.sound(LIST_TOOLS, result)
     const tasks = this.#tasks
     if (!tasks.tellsApart(principal) || (request && !concernsTasks(request))) return undefined
     return (result) => tasks.answered(principal, result)

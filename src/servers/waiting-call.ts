@@ -20,6 +20,7 @@ export function waitingCall(call: Call): Call {
     params: short ? parseObject(detach(`{"${named}":${about}}`)) : EMPTY,
     meta: EMPTY,
     answers: undefined,
+    received: undefined,
     caller: { ...call.caller, clientInfo: detach(clientInfo), capabilities: detach(capabilities) },
     // The original `notify` refers to the client's request, which has ended.
     notify: ignoreNotifications,

@@ -8,6 +8,7 @@ import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { CAPABILITIES, CLIENT_INFO, call } from '../support/modern.js'
 import { modernStdio } from '../support/modern-stdio.js'
+import { sendText } from '../support/plain-http.js'
 
 const TOKENS = { alice: 'token-of-alice-0123456789', bob: 'token-of-bob-0123456789' }
 const bearer = (who: keyof typeof TOKENS) => ({ authorization: `Bearer ${TOKENS[who]}` })
@@ -58,6 +59,39 @@ t.test('clients of a server at an address share a session', async (t) => {
   t.equal(sessions(), 1)
   await call(url, 'tools/call', { name: 'echo', arguments: {} }, { headers: bearer('bob') })
   t.equal(sessions(), 2, 'another principal has another session')
+})
+
+const ODD: Record<string, string[]> = {
+  'tools/call': [
+    String.raw`"result":{"content":[{"type":"text","text":"\u0041"}], "n":1.0,"resultType":"odd","ttlMs":7,"structuredContent":[1]}`,
+    '"result":{"content":"no block","isError":true}',
+    '"error":{"code":-32050,"message":"no", "data":[1.0]}',
+    '"error":{"code":-32602,"data":{"uri":"x:y"},"message":"no"}',
+  ],
+  'resources/read': ['"error":{"code":-32002,"message":"no"}', '"result":{"contents":[],"cacheScope":"private"}'],
+  'tools/list': ['"result":{"tools":[{"name":"a","inputSchema":{},"execution":{"taskSupport":"required"},"x":1.0}]}'],
+  'vendor/odd': ['"result":{"resultType":"odd"}', '"error":{"code":-32601,"message":"no","data":{"n":1.0}}'],
+}
+
+t.test('legacy clients that share a session get what the server has answered, byte for byte', async (t) => {
+  let said = ''
+  const server = await LegacyHttp.start(t, {
+    override: ({ message: { id, method } }, response) => {
+      if (!(String(method) in ODD)) return false
+      sendText(response, `{"jsonrpc":"2.0","id":${id},${said}}`)
+      return true
+    },
+  })
+  const { url } = await startBridge(t, { url: server.url, ...SINGLE })
+  const [client, older] = [await LegacyClient.open(url), await LegacyClient.open(url, { revision: '2025-03-26' })]
+  for (const [method, answers] of Object.entries(ODD))
+    for (const answer of answers) {
+      said = answer
+      const params = { name: 'echo', uri: 'x:y' }
+      t.equal((await client.request(method, params, { id: 'é' })).text, `{"jsonrpc":"2.0","id":"é",${answer}}`)
+    }
+  said = ODD['tools/call']?.[0] ?? ''
+  t.same(Object.keys((await older.call('echo')).message.result ?? {}), ['content', 'n'], 'of an older revision')
 })
 
 t.test('clients of a modern program share a process, whether or not they request its logs', async (t) => {

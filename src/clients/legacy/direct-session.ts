@@ -172,7 +172,7 @@ export class DirectClientSession implements ClientSession {
       grant: grant ?? ofSession,
       patient,
       inBand: true,
-      received: { era: 'legacy', id, progressToken: undefined, decoded: link.asked },
+      received: { era: 'legacy', id },
       link,
       notify: link.notify,
       signal: controller,

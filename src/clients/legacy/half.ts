@@ -7,6 +7,7 @@ import { Fault } from '../../base/fault/fault.js'
 import { type Reservation, SMALL } from '../../base/limits/memory.js'
 import {
   error as errorMessage,
+  type Id,
   type Notification,
   notification,
   type Request,
@@ -30,8 +31,17 @@ import {
 import { ECHOED, printable } from '../../base/texts/printable.js'
 import { HangUp } from '../../base/time/hang-up.js'
 import { bridgeCall } from '../../mcp/protocol/bridge-call.js'
-import type { Call, Caller, Final, Grant, Notice, Notify } from '../../mcp/protocol/call.js'
+import {
+  type Call,
+  type Caller,
+  type Final,
+  type Grant,
+  type Notice,
+  type Notify,
+  uneditedOf,
+} from '../../mcp/protocol/call.js'
 import { type Downlevel, downlevelNotification } from '../../mcp/protocol/downlevel/downlevel.js'
+import type { Encoded } from '../../mcp/protocol/encoded.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../../mcp/protocol/eras.js'
 import {
   type DecodedSessionRequest,
@@ -231,7 +241,9 @@ export class TranslatedSession implements ClientSession {
           const outcome = isOutcome(reply)
             ? reply
             : await this.#continueCall(call, reply, record, (text) => send({ text }))
-          const { text, origin } = encodeReply(outcome, id, call, decoded.progressToken, this.#to)
+          const { text, origin } =
+            (outcome.received && this.#passed(outcome, id)) ??
+            encodeReply(outcome, id, call, decoded.progressToken, this.#to)
           record.ended(outcome, text, origin)
           last = { text, last: { status: 200 } }
         }
@@ -245,6 +257,14 @@ export class TranslatedSession implements ClientSession {
       stop?.()
       this.#running.leaveRequest(id, controller)
     }
+  }
+
+  /** An answer of a legacy server, unless it is of a later revision than the client, or has to be adapted all the same. */
+  #passed(reply: Final, id: Id): Encoded | undefined {
+    const received = uneditedOf(reply)
+    const { strict, tasks } = this.#to
+    if (received?.revision === undefined || received.id !== id || strict || tasks) return undefined
+    return received.revision <= this.revision ? { text: received.message, origin: received.origin } : undefined
   }
 
   /** The last frame of a request that has failed or was cancelled. */
@@ -364,6 +384,7 @@ export class TranslatedSession implements ClientSession {
       credential: sender.credential,
       grant: grant ?? sender.grant,
       inBand: true,
+      received: { era: 'legacy', id },
       client: this.#client,
       patient: sender.patient,
       notify,
@@ -462,7 +483,7 @@ function isOutcome(reply: Final): reply is TranslatedOutcome {
 }
 
 /** How to adapt messages to the client's revision. Each omitted feature is logged once. */
-function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions): Downlevel {
+export function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions): Downlevel {
   const logged = new Set<string>()
   return {
     revision,

@@ -8,7 +8,16 @@ import type { Wire } from '../../base/rpc/source.js'
 import { EMPTY, edit, isEmpty } from '../../base/rpc/splice.js'
 import { edited, type PassedEvent } from '../../base/rpc/sse.js'
 import type { SessionRecorder } from '../../mcp/ports/recorder.js'
-import type { Call, Caller, Final, Link, Notify, ReceivedHead, ServerNotification } from '../../mcp/protocol/call.js'
+import {
+  type Call,
+  type Caller,
+  type Final,
+  type Link,
+  type Notify,
+  type ReceivedHead,
+  type ServerNotification,
+  uneditedOf,
+} from '../../mcp/protocol/call.js'
 import { metaOf } from '../../mcp/protocol/classify.js'
 import type { Encoded, MessageOrigin } from '../../mcp/protocol/encoded.js'
 import type { LegacyRevision } from '../../mcp/protocol/eras.js'
@@ -73,8 +82,8 @@ export class LinkedCall implements Link {
         if (!answer) return this.#pass(text, origin, event)
         if (dropped && isOwn) record.note({ dropped })
         const reply = replyIn(answer)
-        const source = 'unread' in answer ? undefined : answer.outcome.source
-        reply.received = { era: 'legacy', id: answer.id, message: text, source, reply, http: answer.http }
+        const { id, http } = answer
+        reply.received = { era: 'legacy', id, message: text, origin: origin ?? 'rebuilt', reply, http }
         resolve(reply)
         if (!isOwn) return undefined
         this.isSettled = true
@@ -82,10 +91,10 @@ export class LinkedCall implements Link {
           this.isSent = sent
         })
       }
-      const { forwarded, credential } = call
+      const { forwarded, credential, grant } = call
       const about = isOwn
-        ? { forwarded, credential, call: record.recorder?.number, batch, leaves }
-        : { forwarded, credential, ofBridge: true }
+        ? { forwarded, credential, grant, call: record.recorder?.number, batch, leaves }
+        : { forwarded, credential, grant, ofBridge: true }
       direct.ask(this.#messageOf(call, isOwn), call.signal, say, about).catch((error: unknown) => {
         this.isSettled ||= isOwn
         reject(error)
@@ -112,19 +121,14 @@ export class LinkedCall implements Link {
   encoded(reply: Final): EncodedAnswer {
     this.#isOver = true
     const { id } = this.#parts.request
-    const { received } = reply
-    const passed = received && isUnedited(reply, received.reply) ? received : undefined
-    const http = passed?.http
-    const event = passed ? http?.event : edited(received?.http?.event)
+    const passed = uneditedOf(reply)
+    if (passed) return { text: passed.message, origin: passed.origin, http: passed.http, event: passed.http?.event }
+    const event = edited(reply.received?.http?.event)
     if (reply.kind === 'error') {
-      if (passed?.source) return { text: passed.message, origin: passed.source, http, event }
       const origin = legacyError(this.asked, reply.error, this.revision)
       return { text: errorMessage(id, origin), origin, event }
     }
-    if (passed && !passed.source) return { text: passed.message, origin: 'rebuilt', http, event }
-    const { result: payload } = reply
-    if (!passed?.source) return { text: result(id, payload), origin: payload, event }
-    return { text: passed.message, origin: payload.edits ? payload : passed.source, http, event }
+    return { text: result(id, reply.result), origin: reply.result, event }
   }
 
   /** What the server gets: the request as it came, unless anything has edited the call. */
@@ -139,11 +143,4 @@ export class LinkedCall implements Link {
     const written = hasMeta ? edit(params, { _meta: isEmpty(meta) ? undefined : meta }) : params
     return { kind: 'request', id: request.id, method, params: written }
   }
-}
-
-/** Whether policies have edited nothing of a reply, though they may have made another one of it. */
-function isUnedited(reply: Final, received: Final): boolean {
-  if (reply === received) return true
-  if (reply.kind === 'error') return received.kind === 'error' && received.error === reply.error
-  return received.kind !== 'error' && received.result === reply.result
 }

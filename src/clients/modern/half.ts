@@ -232,7 +232,7 @@ function passedReply(reply: Final, id: Id, { bytes }: Arrived): Encoded | undefi
   const { received } = reply
   if (!bytes || received?.era !== 'modern' || received.reply !== reply) return undefined
   if (received.id === undefined || idKey(received.id) !== idKey(id)) return undefined
-  return { text: received.message, origin: received.source ?? 'rebuilt' }
+  return { text: received.message, origin: received.origin }
 }
 
 /** A notification as the server sent it, if nothing has edited it. */

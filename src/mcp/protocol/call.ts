@@ -66,8 +66,10 @@ export function canGet(scopes: readonly string[], { extensible, nameOf }: Grant)
  * A request as the client sent it. A server of the same era gets it unchanged, where each answer comes on a stream of its
  * own, so that equal ids of two clients cannot be confused.
  */
-interface Received {
-  era: Era
+type Received = ReceivedModern | { era: 'legacy'; id: Id; bytes?: undefined; nameHeader?: undefined }
+
+interface ReceivedModern {
+  era: 'modern'
   id: Id
   progressToken: Json | undefined
   /** The whole message and `Mcp-Name`, if it came over HTTP. */
@@ -80,21 +82,34 @@ interface Received {
 
 /** The bytes of the client's request; undefined if it has none, or if anything has edited the call. */
 export function unchangedBytes({ received, method, params, meta, caller, answers }: Call): Uint8Array | undefined {
-  const { bytes, decoded } = received ?? {}
-  if (!decoded || decoded.method !== method || decoded.params !== params || decoded.meta !== meta) return undefined
+  if (received?.era !== 'modern') return undefined
+  const { bytes, decoded } = received
+  if (decoded.method !== method || decoded.params !== params || decoded.meta !== meta) return undefined
   return decoded.caller === caller && decoded.answers === answers ? bytes : undefined
 }
 
-/** An answer as the server sent it. A client of the same era gets it unchanged, if it has the client's id. */
+/** An answer as the server sent it, for a legacy client with its id. A client of the same era gets it unchanged. */
 export interface ReceivedReply {
   era: Era
   id: Id | undefined
   message: Wire
-  /** What `message` was made of; undefined if it has not been parsed. */
-  source: JsonSource | undefined
+  origin: MessageOrigin
+  /** That of the legacy session which clients of several revisions share. */
+  revision?: LegacyRevision
   /** The reply that was made of it: another one has been edited. */
   reply: Final
-  http: ReceivedHead | undefined
+  http?: ReceivedHead | undefined
+}
+
+/** The answer as the server sent it; undefined if it has another origin, or if policies have edited it, and not only made another reply of it. */
+export function uneditedOf(reply: Final): ReceivedReply | undefined {
+  const { received } = reply
+  if (!received || reply === received.reply) return received
+  const isSame =
+    reply.kind === 'error'
+      ? received.reply.kind === 'error' && received.reply.error === reply.error
+      : received.reply.kind !== 'error' && received.reply.result === reply.result
+  return isSame ? received : undefined
 }
 
 /** A notification as the server sent it, to be passed on as a ReceivedReply is. */
@@ -318,7 +333,7 @@ export interface ReceivedNotice {
 /** A message of a legacy client over HTTP that gets no answer: a legacy server over HTTP gets its bytes, and its client what that says. */
 export interface ReceivedOneWay
   extends Pick<ReceivedNotice, 'bytes' | 'forwarded' | 'hear' | 'signal'>,
-    Pick<Call, 'credential'> {
+    Pick<Call, 'credential' | 'grant'> {
   /** The batch in which it goes on. */
   batch?: SentBatch | undefined
 }

@@ -76,7 +76,7 @@ export function decodeReceived(call: Call, response: Response | UnreadResponse):
   const reply = decodeReply(call, response)
   if (reply.kind === 'error' && http) reply.status = http.status
   if (!isMended(call, outcome, reply))
-    reply.received = { era: 'modern', id, message: wireOf(outcome.source), source: outcome.source, reply, http }
+    reply.received = { era: 'modern', id, message: wireOf(outcome.source), origin: outcome.source, reply, http }
   return reply
 }
 
@@ -127,7 +127,7 @@ class UnreadReply {
     this.isToolError = unread.ended === 'tool error'
     this.#call = call
     this.#response = response
-    this.received = { era: 'modern', id, message: unread.pieces, source: undefined, reply: this, http }
+    this.received = { era: 'modern', id, message: unread.pieces, origin: 'rebuilt', reply: this, http }
     Object.defineProperties(this, UnreadReply.#getters)
   }
 

@@ -35,8 +35,9 @@ export class LegacyHalf implements Half {
     this.routes = new ClientRoutes(options, access, this.sessions)
     this.parked = new ParkedCalls({ server, observe, replica, share, memory, ...parked })
     this.#tasks = new LegacyTasks({ server, share, memory, keys, replica })
-    const { sessions, parked: parkedCalls } = this
-    this.handle = new LegacyHandler({ options, sessions, parked: parkedCalls, tasks: this.#tasks }).answerFromSession
+    const { revision } = access
+    const parts = { options, revision, sessions: this.sessions, parked: this.parked, tasks: this.#tasks }
+    this.handle = new LegacyHandler(parts).answerFromSession
   }
 
   get gauges(): Gauge[] {

@@ -1,18 +1,22 @@
 /** The upstream half of the legacy era: answers calls through sessions with a legacy server. */
 
 import { Fault } from '../../base/fault/fault.js'
+import { type Id, type Response, response as responseMessage } from '../../base/rpc/message.js'
 import { objectIn, type Payload, raw, stringUnder, textUnder } from '../../base/rpc/splice.js'
 import { ECHOED, printable } from '../../base/texts/printable.js'
 import { pause } from '../../base/time/pause.js'
-import type { Call, Final, Handler } from '../../mcp/protocol/call.js'
+import type { Call, Final, Handler, ReceivedReply } from '../../mcp/protocol/call.js'
+import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import { checkParamHeaders } from '../../mcp/protocol/headers.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../../mcp/protocol/legacy-server.js'
 import { CALL_TOOL, LISTEN, methodTraits } from '../../mcp/protocol/methods.js'
+import { hasReserved } from '../../mcp/protocol/reserved.js'
 import { knowsTasks } from '../../mcp/protocol/tasks.js'
 import type { Arrival, Exchange } from '../exchange.js'
 import { Contradiction, callFault, cancelReason, repeatable, worthRepeating } from '../failure.js'
 import type { ServerOptions } from '../options.js'
 import { throwIfRefused } from '../refusals.js'
+import type { Revision } from '../revision.js'
 import { SessionLost } from '../session-loss.js'
 import type { ToolFacts } from '../tools.js'
 import { AskedCall, answerIn, type Decode, notificationOf, settle } from './asked-call.js'
@@ -38,6 +42,7 @@ interface Parts {
   sessions: LegacySessions
   parked: ParkedCalls
   tasks: LegacyTasks
+  revision: Pick<Revision, 'sound'>
   options: ServerOptions
 }
 
@@ -212,13 +217,26 @@ export class LegacyHandler {
     const lists = call.method === 'tools/list'
     const liftList = lists ? session.options.liftList : undefined
     const reply = decodeReply(call, response, session.handshake.serverInfo, liftList)
+    const { received } = call
+    // What only the bridge may say is taken off.
+    if (received?.era === 'legacy' && !(kind === 'result' && page && hasReserved(call.method, page)))
+      reply.received = this.#receivedFor(received.id, call, response, reply, session.handshake.revision)
     if (reply.kind === 'result' && lists && page) session.tools.learn(page, raw(call.params, 'cursor'))
     if (exchange.refusals) throwIfRefused(reply, exchange.refusals)
-    if (reply.kind !== 'error') return reply
+    if (reply.kind !== 'error' || reply.received) return reply
     // If the method names a tool, prompt or resource, -32601 may be about that instead of the method.
     if (reply.error.code === -32601 && methodTraits(call.method).named === undefined)
       throw new Fault('methodNotFound', reply.error.message)
     return reply
+  }
+
+  /** The answer for a legacy client with this id, as the server has sent it: it passes unless policies edit the reply. */
+  #receivedFor(id: Id, { method }: Call, response: Response, reply: Final, revision: LegacyRevision): ReceivedReply {
+    const { outcome } = response
+    const { payload, source } = outcome
+    const sound = payload && this.#parts.revision.sound(method, payload)
+    const message = responseMessage(id, { ...response, outcome: { ...outcome, payload: sound } })
+    return { era: 'legacy', id, message, origin: sound?.edits ? sound : source, revision, reply }
   }
 
   /** The milliseconds after which a call is repeated that has failed, or how it ends: with the server's own error, or a thrown Fault. */

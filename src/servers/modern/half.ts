@@ -112,7 +112,7 @@ export class ModernHalf implements Half {
               tool = tools.known(name) ?? (await unlessAborted(tools.findOnce(name), signal))
           }
           if (isTool && transport === 'stdio' && call.paramHeaders) await half.#checkMirrored(call)
-          const bytes = call.received && unchangedBytes(call)
+          const bytes = call.received?.bytes && unchangedBytes(call)
           const headers = transport === 'http' ? half.#headersOf(call, tool, bytes !== undefined) : undefined
           exchange = peer.beginExchange(call.principal, call)
           signal.addEventListener('abort', hangUp, { once: true })
@@ -127,7 +127,7 @@ export class ModernHalf implements Half {
               arrival = answerOf(error, notModern(call))
             }
             if (arrival.kind === 'response')
-              last = call.received ? decodeReceived(call, arrival) : decodeReply(call, arrival)
+              last = call.received?.era === 'modern' ? decodeReceived(call, arrival) : decodeReply(call, arrival)
             else if (arrival.kind === 'notification') {
               const held = half.#told(call, exchange, arrival)
               if (held) await held
