@@ -107,9 +107,7 @@ export class Mount implements Served {
 
   #upstream(): Upstream {
     const { server, policies, forwarded } = this
-    const { quarantine, withholds, carriesUnknown } = policies
-    // Where tokens are exchanged, too, no client has a session of its own: the exchange needs the token of each call.
-    const translates = policies.translates || this.accounts?.onBehalf === true
+    const { quarantine, withholds, carriesUnknown, translates } = policies
     return {
       handle: policies.admittedBy(this.#admission, forwarded),
       notify: (notice) => {

@@ -205,10 +205,10 @@ export class AddressedServer implements UpstreamServer {
           return route === 'translate' ? undefined : route.connect(opening, from, options)
         })
       let call = options.call
-      return ReopeningSession.open((write) => {
+      return ReopeningSession.open((write, grant = from.grant) => {
         const opened = this.#anywhere(at, (server, place) => {
           at = place
-          return server.openSession(opening, from, { call, write })
+          return server.openSession(opening, { ...from, grant }, { call, write })
         })
         call = undefined
         return opened

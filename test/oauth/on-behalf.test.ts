@@ -268,6 +268,36 @@ t.test('a session goes on with the next token of its caller, at a legacy server,
   t.equal(opened.length, 1, 'one session at the server')
 })
 
+t.test(
+  'a legacy client has a session of the server itself, in which each message goes with its own token',
+  async (t) => {
+    const { url, server, bearer } = await start(t, 'token-exchange')
+    const [first, second] = [await bearer(), await bearer({ scope: 'more' })]
+    const client = await LegacyClient.open(url, { headers: first })
+    const sentWith = (method: string) =>
+      server.seen.filter(({ message }) => message.method === method).at(-1)?.authorization
+    await client.call('greet', {}, { headers: second })
+    const [one, other] = [sentWith('notifications/initialized'), sentWith('tools/call')]
+    t.not(one, other)
+    const answer = { jsonrpc: '2.0', id: 'nobody-asked', result: {} }
+    for (const [headers, token] of [
+      [first, one],
+      [second, other],
+    ] as const) {
+      await client.post({ jsonrpc: '2.0', method: 'notifications/roots/list_changed' }, headers)
+      t.equal(sentWith('notifications/roots/list_changed'), token)
+      await client.post(answer, headers)
+      t.equal(server.seen.at(-1)?.authorization, token)
+    }
+    // The first one takes the stream that the bridge has opened.
+    const streams = [await client.listen(undefined, first), await client.listen(undefined, second)]
+    t.equal(server.seen.filter(({ method }) => method === 'GET').at(-1)?.authorization, other)
+    for (const stream of streams) stream.leave()
+    t.equal((await client.request('vendor/unknown', {}, { headers: first })).message.error?.['code'], -32601)
+    t.equal(sentWith('vendor/unknown'), one)
+  },
+)
+
 t.test('nothing of one caller is kept for another, or for another token of the same one', async (t) => {
   const { url, server, bearer } = await start(t, 'token-exchange')
   const callers = [await bearer(), await bearer({ scope: 'more' }), await bearer({ sub: 'bob' })]

@@ -147,9 +147,9 @@ export class HttpSession implements KeptSession {
       trace: traceHeaders(reply.request),
       headers,
       ends,
-      grant: grant && { ...grant, inBand: true },
       batch,
       ...(this.client.direct?.keepsIds && forwardedOf(reply.request)),
+      grant: grant && { ...grant, inBand: true },
     }
     const answer = (request: Request) =>
       this.client.answerClient(
@@ -262,6 +262,10 @@ function tooManyStreams(): Fault {
 }
 
 /** What goes on to the server beside a message of a session whose client has its own there. */
-export function forwardedOf({ headers, credential }: FastifyRequest): Pick<ReceivedOneWay, 'forwarded' | 'credential'> {
-  return { forwarded: forwardedHeadersIn(headers), credential }
+export function forwardedOf({
+  headers,
+  credential,
+  grant,
+}: FastifyRequest): Pick<ReceivedOneWay, 'forwarded' | 'credential' | 'grant'> {
+  return { forwarded: forwardedHeadersIn(headers), credential, grant }
 }

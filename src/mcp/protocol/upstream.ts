@@ -39,6 +39,8 @@ export interface Upstream {
    * would be refused for that reason.
    */
   withholds?(call: Call): Promise<boolean>
+  /** Policies may ask a client during its calls, so it has to be known what the client can be asked. */
+  readonly asks?: boolean
   /** How to serve a legacy client; with an address, one whose session is there. Rejects with a Fault. */
   legacyRoute(sender: Sender, address?: string): Promise<LegacyRoute>
   /**
@@ -124,8 +126,11 @@ export interface DirectSession {
   readonly closed?: Promise<number | undefined> | undefined
 }
 
-/** What belongs to a request of a client, beside its message. `forwarded` and `credential` are for servers over HTTP. */
-export interface AboutAsked extends Pick<Call, 'forwarded' | 'credential'>, Pick<ReceivedOneWay, 'batch'> {
+/**
+ * What belongs to a request of a client, beside its message. `forwarded` and `credential` are for servers over HTTP, `grant` has the
+ * token of which the bridge may exchange.
+ */
+export interface AboutAsked extends Pick<Call, 'forwarded' | 'credential' | 'grant'>, Pick<ReceivedOneWay, 'batch'> {
   /**
    * For the client's own request over HTTP, whose events pass to it: aborts when it disconnects before the answer. It may resume the
    * stream, and has not cancelled the call.
@@ -148,7 +153,7 @@ export interface ReceivedBatch {
 }
 
 /** How a client opens a stream. */
-export interface StreamOpening extends Pick<Call, 'forwarded' | 'credential'> {
+export interface StreamOpening extends Pick<Call, 'forwarded' | 'credential' | 'grant'> {
   lastEventId: string | undefined
   /** Aborts when the client has gone. */
   signal: Signal

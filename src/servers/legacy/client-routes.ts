@@ -54,10 +54,10 @@ export class ClientRoutes {
     return (opening, from, { reopens, call, forwarded }) => {
       if (!reopens) return this.#directSessions.connect(verdict, opening, from, { call, fromHttp: true, forwarded })
       let first: { verdict: Verdict; call: number | undefined } | undefined = { verdict, call }
-      const open: OpenDirectSession = async (write) => {
+      const open: OpenDirectSession = async (write, grant = from.grant) => {
         const { verdict: known, call: number } = first ?? {}
         first = undefined
-        return this.open(opening, from, { call: number, write }, known)
+        return this.open(opening, { ...from, grant }, { call: number, write }, known)
       }
       return ReopeningSession.open(open, this.#options.log)
     }

@@ -24,6 +24,7 @@ import { edited, type PassedEvent, type PassedStream } from '../../base/rpc/sse.
 import type { Signal } from '../../base/time/hang-up.js'
 import { within } from '../../base/time/time.js'
 import { isShorter } from '../../mcp/protocol/absent.js'
+import type { Account } from '../../mcp/protocol/account.js'
 import type { ReceivedOneWay, SentBatch } from '../../mcp/protocol/call.js'
 import { cancelledId } from '../../mcp/protocol/cancelled.js'
 import type { MessageOrigin } from '../../mcp/protocol/encoded.js'
@@ -65,7 +66,7 @@ import { plain } from './open-server-requests.js'
 import { OrderedDelivery } from './ordered-delivery.js'
 
 export interface DirectSessionOptions {
-  server: Pick<ServerOptions, 'timeouts' | 'log' | 'reached'>
+  server: Pick<ServerOptions, 'timeouts' | 'log' | 'reached' | 'accounts'>
   /** Whose tasks are whose, and which answers are revised. */
   access: Pick<Access, 'tasks' | 'revision'>
   principal: string
@@ -236,6 +237,7 @@ export class DirectServerSession implements DirectSession, Owner {
     const revise = revision.of(principal, request)
     this.#peer.lastUsed = performance.now()
     const exchange = this.#peer.beginExchange(principal)
+    exchange.account = this.#accountOf(about)
     exchange.number = about.call
     exchange.name = nameIn(request.params)
     exchange.client = this
@@ -335,14 +337,23 @@ export class DirectServerSession implements DirectSession, Owner {
     return this.#unlessLost(this.#peer.call(method, params, OWN_WITHIN), method)
   }
 
+  /** The account for a message of the client. If its token is exchanged, each has one of its own; the newest one is also for the session's own messages. */
+  #accountOf(about: Pick<AboutAsked, 'grant'> | undefined): Account | undefined {
+    const { principal, server } = this.#options
+    const { accounts } = server
+    if (accounts?.onBehalf && about) this.#peer.account = accounts.for({ principal, grant: about.grant })
+    return this.#peer.account
+  }
+
   callOf({ kind, method }: Request | Notification): number | undefined {
     return kind === 'request' || method === LOG ? this.#onlyCall : undefined
   }
 
   async listen(stream: PassedStream, { lastEventId, signal, ...about }: StreamOpening): Promise<void> {
     if (this.begun) await this.begun
-    const { channel, account } = this.#peer
+    const { channel } = this.#peer
     const { principal } = this.#options
+    const account = this.#accountOf(about)
     const { forwarded } = about
     const headers = forwarded ? credentialOf(about) : this.#peer.headers
     try {
@@ -410,6 +421,7 @@ export class DirectServerSession implements DirectSession, Owner {
 
   notify(method: string, params: Sent, received?: ReceivedOneWay): Promise<void> | undefined {
     this.#traces.notified(method)
+    this.#accountOf(received)
     const begins = method === 'notifications/initialized'
     if (begins) this.#isInitialized = true
     if (begins && this.#hasBegun) return undefined
@@ -466,6 +478,7 @@ export class DirectServerSession implements DirectSession, Owner {
   respond(response: Response, received?: ReceivedOneWay): Promise<void> | undefined {
     const { id, outcome } = response
     if (id !== undefined) this.#traces.settled(idKey(id))
+    this.#accountOf(received)
     const { kind, source: origin } = outcome
     if (received?.bytes && this.#peer.ofClient) {
       const sent = this.#peer.answer(kind, id, received.bytes, { origin, ...passedWith(received) })

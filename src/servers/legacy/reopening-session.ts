@@ -20,6 +20,7 @@ import { ECHOED, printable } from '../../base/texts/printable.js'
 import { HangUp, type Signal } from '../../base/time/hang-up.js'
 import { backoff, pause } from '../../base/time/pause.js'
 import { unlessAborted } from '../../base/time/time.js'
+import type { Grant } from '../../mcp/protocol/call.js'
 import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import { LISTS } from '../../mcp/protocol/methods.js'
 import { changesIn, everythingIn, type Reportable } from '../../mcp/protocol/subscriptions.js'
@@ -39,10 +40,11 @@ import { SeenLists } from './seen-lists.js'
 
 /**
  * Sends the client's `initialize` to the server. Resolves to undefined if the server does not support sessions. Rejects
- * with a Fault. `write` encodes the server's own requests and notifications for the client.
+ * with a Fault. `write` encodes the server's own requests and notifications for the client; `grant` is that of its last request.
  */
 export type OpenDirectSession = (
   write: (message: Request | Notification) => Wire,
+  grant?: Grant,
 ) => Promise<DirectServerSession | undefined>
 
 type ReopeningLog = Pick<Log, 'debug' | 'warn'>
@@ -76,6 +78,7 @@ export class ReopeningSession implements DirectSession {
   #reopening: Promise<DirectServerSession> | undefined
   #recovering = false
   #attempts = 0
+  #grant: Grant | undefined
   #listener: SessionListener | undefined
 
   private constructor(
@@ -112,6 +115,7 @@ export class ReopeningSession implements DirectSession {
       return say(message)
     }
     const heard = NOTED.has(request.method) ? noting : say
+    this.#grant = about?.grant
     for (let again = false; ; again = true) {
       const direct = this.#reopening || this.#direct.over ? await this.#reopened(signal) : this.#direct
       try {
@@ -195,7 +199,7 @@ export class ReopeningSession implements DirectSession {
 
   async #reopen(): Promise<DirectServerSession> {
     const openRequests = new OpenServerRequests(++this.#sessions)
-    const opened = await this.#open((message) => openRequests.write(message))
+    const opened = await this.#open((message) => openRequests.write(message), this.#grant)
     if (this.#closed.aborted) {
       opened?.close()
       throw new Fault('upstreamUnavailable', 'The client has gone')
