@@ -142,7 +142,7 @@ export class HttpMount {
         sessions: former ? http.beside(former.#sessions.http) : http,
         handed: this.#handed,
         events,
-        speaks: overHttp && (() => overHttp.speaks()),
+        speaks: overHttp && !upstream.asks ? () => overHttp.speaks() : undefined,
         refusing,
         compat,
         keepAlive: timeouts.keepAlive,

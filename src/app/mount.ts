@@ -107,7 +107,7 @@ export class Mount implements Served {
 
   #upstream(): Upstream {
     const { server, policies, forwarded } = this
-    const { quarantine, withholds, carriesUnknown, translates } = policies
+    const { quarantine, withholds, carriesUnknown, translates, asks } = policies
     return {
       handle: policies.admittedBy(this.#admission, forwarded),
       notify: (notice) => {
@@ -119,6 +119,7 @@ export class Mount implements Served {
         return server.notify(notice)?.finally(leave)
       },
       carriesUnknown,
+      asks,
       ...(withholds && { withholds }),
       legacyRoute: async (sender, address) => {
         if (translates || lackedBy(sender, forwarded)) return 'translate'

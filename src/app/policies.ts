@@ -62,10 +62,11 @@ export class MountPolicies {
   readonly simplified = new SimplifiedTools()
   /**
    * Whether no client has a session of its own with the server: where its trust may change, because it learns there who the
-   * client is, and asks it; where updates of resources are hidden, or clients share a process; and where people approve calls,
-   * because the bridge asks them itself.
+   * client is, and asks it; and where updates of resources are hidden, or clients share a process.
    */
   readonly translates: boolean
+  /** Whether clients are asked during their calls. */
+  readonly asks: boolean
   /** Whether the server would not let a call pass; undefined where nothing is withheld. */
   readonly withholds: Upstream['withholds']
   readonly #parts: MountPolicyParts
@@ -126,11 +127,8 @@ export class MountPolicies {
       ...limited,
       ...cuttingOf(parts),
     ]
-    this.translates =
-      trust !== undefined ||
-      approved.length > 0 ||
-      (this.#hides && own.resources !== undefined) ||
-      own.process === 'single'
+    this.translates = trust !== undefined || (this.#hides && own.resources !== undefined) || own.process === 'single'
+    this.asks = approved.length > 0
     this.withholds = scoped && withheldBy(this.behind, ...chosen, scoped.policy, listed.policy)
   }
 

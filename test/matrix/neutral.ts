@@ -23,13 +23,15 @@ import { SERVERS } from './servers.js'
 interface Neutral extends Configured {
   /** A method that the bridge itself calls for it. */
   asks?: string
-  /** What it adds to messages for clients, which is taken out before they are compared. */
-  adds?: RegExp
-  /** The only pair to look at: sessions of legacy clients with legacy servers are translated. */
-  only?: string
+  /** What it is there to change in messages, which is taken out before they are compared. */
+  own?: RegExp
+  /** The only pairs to look at: others cannot be configured so, or are translated. */
+  only?: readonly string[]
 }
 
 const BOTH_MODERN = 'modern HTTP client, modern HTTP server'
+const BOTH_LEGACY = 'legacy HTTP client, legacy HTTP server'
+const OVER_HTTP = [BOTH_MODERN, BOTH_LEGACY, 'modern HTTP client, legacy HTTP server']
 
 const TRUSTED: MountTrust = {
   plan: '',
@@ -43,7 +45,19 @@ const TRUSTED: MountTrust = {
   missed() {},
 }
 
-const OPTIONS: Record<string, (t: Test) => Neutral | Promise<Neutral>> = {
+/** What clients of several names and capabilities cannot have in one session: that it is theirs. */
+const SHARED: Omit<Neutral, 'entry'> = {
+  // Whether a tool has to run as a task.
+  asks: 'tools/list',
+  // Who opens the session, and that tasks of it are offered.
+  own: /(?<="clientInfo":)\{[^}]*\}|,"tasks":\{.*?\}{4}/,
+  without: [
+    ...['opening', 'end', 'log', 'subscribe', 'task'],
+    ...['form', 'address', 'sampling', 'roots', 'two', 'rounds', 'decline', 'no answer'],
+  ],
+}
+
+const OPTIONS: Record<string, (t: Test, pair: string) => Neutral | Promise<Neutral>> = {
   'the audit log': (t) => ({ settings: { audit: { file: join(temporaryFolder(t), 'audit.log') } } }),
   'a limit that is never reached': () => ({
     settings: { limits: { tools: [{ tools: '*', per: 'principal', max: 1_000_000, every: '1h' }] } },
@@ -59,34 +73,33 @@ const OPTIONS: Record<string, (t: Test) => Neutral | Promise<Neutral>> = {
   'portable schemas for other clients': () => ({ entry: { schemas: { portable: ['somebody-else'] } } }),
   'no cache': () => ({ entry: { cache: 'off' } }),
   'the cache': () => ({ entry: { cache: 'hints' } }),
-  'approval of a tool that nobody calls': () => ({
+  'approval of a tool that nobody calls': (_t, pair) => ({
     entry: { tools: { approve: ['no_such_*'] } },
     asks: 'tools/list',
-    only: BOTH_MODERN,
     // A tool that is not listed may be another spelling of one that is: it is asked for.
-    without: ['error'],
+    without: pair === BOTH_MODERN ? ['error'] : ['error', 'cancel', 'subscribe', 'changes'],
   }),
   'a limit of results that none exceeds': () => ({
     entry: { results: { cut: '1 MiB' } },
     asks: 'tools/list',
     // A tool is added.
     without: ['lists'],
-    adds: /,\{"name":"read_more",.*?"openWorldHint":false\}\}/,
+    own: /,\{"name":"read_more",.*?"openWorldHint":false\}\}/,
   }),
   'a choice that hides nothing there is': () => ({
     entry: { tools: { deny: ['no_such_*'] }, resources: { deny: ['no-such:*'] } },
     asks: 'tools/list',
-    only: BOTH_MODERN,
+    only: [BOTH_MODERN],
     // A tool that is not listed, and a method that the bridge does not know, could be something hidden.
     without: ['error', 'unknown'],
   }),
   'scopes of a tool that there is not': () => ({
     entry: { scopes: { 'no_such_*': ['write'] } },
     asks: 'tools/list',
-    only: BOTH_MODERN,
+    only: [BOTH_MODERN],
     without: ['error', 'unknown'],
   }),
-  'trust in a server that was found': () => ({ context: { lead: () => TRUSTED }, only: BOTH_MODERN }),
+  'trust in a server that was found': () => ({ context: { lead: () => TRUSTED }, only: [BOTH_MODERN] }),
   'an exchange of tokens for a server that wants none': async (t) => {
     const company = await TokenIssuer.start(t)
     const delegate = await Delegate.start(t, { trusts: [{ issuer: company.url, keys: company.keys }] })
@@ -97,15 +110,19 @@ const OPTIONS: Record<string, (t: Test) => Neutral | Promise<Neutral>> = {
       entry: { oauth: { grant: 'token-exchange', issuer: delegate.issuer, ...client } },
       context: { signIn: personParts(t, { person: 'none' }).signIn },
       headers: { authorization: `Bearer ${await company.token({ aud: HERE })}` },
-      only: BOTH_MODERN,
+      only: OVER_HTTP,
     }
   },
-  'one process for all': () => ({ entry: { process: 'single' }, only: BOTH_MODERN }),
+  'one process for all': (_t, pair) => ({
+    entry: { process: 'single' },
+    only: PAIRS.filter((one) => one !== BOTH_LEGACY),
+    ...(pair !== BOTH_MODERN && SHARED),
+  }),
   'a recorder': () => ({ context: { recorder: new EventRecorder(new Ring({ payloads: 'all' }).record) } }),
 }
 
 /** Pairs whose ids are the client's, as all other bytes. */
-const KEEP_IDS: readonly string[] = [BOTH_MODERN, 'legacy HTTP client, legacy HTTP server']
+const KEEP_IDS: readonly string[] = [BOTH_MODERN, BOTH_LEGACY]
 /** Pairs for which it holds. */
 const PAIRS: readonly string[] = [
   ...KEEP_IDS,
@@ -138,8 +155,8 @@ export function testNeutral(t: Test, kind: 'quick' | 'slow'): void {
         const { recorded: all } = await runPair(t, { client, server })
         for (const [name, configure] of Object.entries(OPTIONS))
           await t.test(name, async (t) => {
-            const option = await configure(t)
-            if (option.only !== undefined && option.only !== pair) return
+            const option = await configure(t, pair)
+            if (option.only && !option.only.includes(pair)) return
             const plain = option.without
               ? (await runPair(t, { client, server }, { without: option.without })).recorded
               : all
@@ -162,9 +179,10 @@ function withoutIds(text: string): string {
 function differences(
   plain: Recorded,
   other: Recorded,
-  { keepsIds, asks, adds }: Pick<Neutral, 'asks' | 'adds'> & { keepsIds: boolean },
+  { keepsIds, asks, own }: Pick<Neutral, 'asks' | 'own'> & { keepsIds: boolean },
 ): Difference[] {
-  const sent = ({ toServer }: Recorded) => (keepsIds ? toServer : toServer.map(withoutIds))
+  const bare = (messages: readonly string[] = []) => (own ? messages.map((text) => text.replace(own, '')) : messages)
+  const sent = ({ toServer }: Recorded) => bare(keepsIds ? toServer : toServer.map(withoutIds))
   const isAsked = (difference: Difference) =>
     difference.without === undefined && asks !== undefined && difference.with?.includes(`"method":"${asks}"`) === true
   return [
@@ -172,11 +190,7 @@ function differences(
     ...Object.entries(plain.toClients).flatMap(([scenario, clients]) =>
       clients.flatMap((streams, index) =>
         Object.entries(streams).flatMap(([stream, messages]) =>
-          between(
-            `${scenario}, on ${stream}`,
-            messages,
-            (other.toClients[scenario]?.[index]?.[stream] ?? []).map((text) => (adds ? text.replace(adds, '') : text)),
-          ),
+          between(`${scenario}, on ${stream}`, bare(messages), bare(other.toClients[scenario]?.[index]?.[stream])),
         ),
       ),
     ),

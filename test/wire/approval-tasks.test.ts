@@ -20,7 +20,11 @@ interface Server {
   tool: string
   asking: Json
   calls(): Json[]
+  /** Legacy clients have sessions of the server itself. */
+  hasSessions?: boolean
 }
+
+const taskIn = (result: unknown) => (result as { task: { taskId: string } }).task.taskId
 
 const SERVERS: Record<string, (t: Test) => Promise<Server>> = {
   'a modern server': async (t) => {
@@ -48,6 +52,7 @@ const SERVERS: Record<string, (t: Test) => Promise<Server>> = {
           tool: 'job',
           asking: { steps: [{ ask: [NAME] }] },
           calls: () => of(asker, 'tools/call'),
+          hasSessions: true,
         }
       },
     ]),
@@ -97,41 +102,50 @@ for (const [name, start] of Object.entries(SERVERS)) {
   })
 
   t.test(`a legacy client, ${name}: the call is approved once, and waits for its task`, async (t) => {
-    const { entry, tool, asking, calls } = await start(t)
+    const { entry, tool, asking, calls, hasSessions } = await start(t)
     const client = await legacyClient(await startBridge(t, { ...entry, tools: { approve: [tool] } }), () => said)
     let said: Json = { action: 'decline' }
-    const ask = () => client.call('tools/call', { name: tool, arguments: asking })
+    const task = hasSessions && { task: {} }
+    const ask = () => client.call('tools/call', { name: tool, arguments: asking, ...task })
     t.match(toolResult((await ask()).message), { isError: true, content: [{ text: /has refused it/ }] })
     t.same(calls(), [])
     said = RUN
-    t.ok((await ask()).message.result)
+    const { result } = (await ask()).message
+    t.ok(result)
+    // In its own session with the server, the task is between both.
+    if (hasSessions) t.ok((await client.call('tasks/result', { taskId: taskIn(result) })).message.result)
     t.same(client.asked.map(isApproval), [true, true, false], 'after the approval, the server asks')
     t.match(messageOf(client.asked.at(-1) as Question), /Your name\?$/)
     t.equal(calls().length, 1)
     await client.close()
   })
 
-  t.test(`a legacy client that wants a task, ${name}: it is approved when its result is waited for`, async (t) => {
-    const { entry, tool, asking, calls } = await start(t)
-    const settings = { compat: { emulateTasks: true } }
-    const client = await legacyClient(
-      await startBridge(t, { ...entry, tools: { approve: [tool] } }, settings),
-      () => said,
-    )
-    let said: Json = RUN
-    const wait = async () => {
-      const made = await client.call('tools/call', { name: tool, arguments: asking, task: {} })
-      const { taskId } = (made.message.result as { task: { taskId: string } }).task
-      return (await client.call('tasks/result', { taskId })).message
-    }
-    t.ok((await wait()).result)
-    t.same(client.asked.map(isApproval), [true, false])
-    t.equal(calls().length, 1)
-    said = { action: 'decline' }
-    t.match(JSON.stringify(await wait()), /has refused it/)
-    t.equal(calls().length, 1)
-    await client.close()
-  })
+  t.test(
+    `a legacy client that wants a task, ${name}: it is approved once, and only then is anything done`,
+    async (t) => {
+      const { entry, tool, asking, calls, hasSessions } = await start(t)
+      const settings = { compat: { emulateTasks: true } }
+      const client = await legacyClient(
+        await startBridge(t, { ...entry, tools: { approve: [tool] } }, settings),
+        () => said,
+      )
+      let said: Json = RUN
+      const wait = async () => {
+        const { message } = await client.call('tools/call', { name: tool, arguments: asking, task: {} })
+        // A task of the bridge itself is approved when its result is waited for.
+        const isMade = (message.result as Json)['task'] !== undefined
+        t.equal(isMade, !hasSessions || said === RUN)
+        return isMade ? (await client.call('tasks/result', { taskId: taskIn(message.result) })).message : message
+      }
+      t.ok((await wait()).result)
+      t.same(client.asked.map(isApproval), [true, false])
+      t.equal(calls().length, 1)
+      said = { action: 'decline' }
+      t.match(JSON.stringify(await wait()), /has refused it/)
+      t.equal(calls().length, 1)
+      await client.close()
+    },
+  )
 }
 
 async function legacyClient(bridge: Reachable, said: () => Json) {

@@ -3,12 +3,13 @@
  * progress tokens.
  */
 
+import { randomId } from '../../base/crypto/seal.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../../base/rpc/message.js'
-import { EMPTY } from '../../base/rpc/splice.js'
+import { EMPTY, type Payload } from '../../base/rpc/splice.js'
 import type { PassedStream } from '../../base/rpc/sse.js'
-import type { HangUp } from '../../base/time/hang-up.js'
+import { HangUp, type Signal } from '../../base/time/hang-up.js'
 import type { SessionRecorder } from '../../mcp/ports/recorder.js'
-import type { Call, Caller, ReceivedOneWay, SentBatch } from '../../mcp/protocol/call.js'
+import type { Answers, Call, Caller, Final, ReceivedOneWay, SentBatch } from '../../mcp/protocol/call.js'
 import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import { legacyError } from '../../mcp/protocol/legacy-client.js'
 import { isOfLegacySession } from '../../mcp/protocol/methods.js'
@@ -16,16 +17,20 @@ import { withReceived } from '../../mcp/protocol/trace.js'
 import type { DirectSession, LegacyRoute } from '../../mcp/protocol/upstream.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Frame, Send } from '../frames.js'
-import { tellSession } from '../logger.js'
+import { tell, tellSession } from '../logger.js'
 import { failureError, lastOf } from '../outcome.js'
 import type { SortedBatch } from './batch.js'
-import { callerOf, TranslatedSession } from './half.js'
+import { callerOf, downlevelFor, TranslatedSession } from './half.js'
 import { InFlight } from './in-flight.js'
 import { LinkedCall } from './linked-call.js'
+import { type ClientAsking, Questions } from './questions.js'
 import type { AboutRequest, ClientSession, OpenOptions, SessionPlace, SessionRecord } from './session.js'
+import { continueCall } from './translated-call.js'
 
 /** Milliseconds in which a server over HTTP ends a call itself that its client has cancelled, with an answer or without. */
 const END_WITHIN = 1_000
+/** With what the ids of the bridge's own questions begin. */
+const PREFIX = 'mcp-bridge-asks-'
 
 export interface DirectClientSessionOptions extends OpenOptions {
   /** What the client has said in `initialize`; undefined if that cannot be read. */
@@ -40,6 +45,8 @@ export class DirectClientSession implements ClientSession {
   readonly direct: DirectSession
   readonly #options: DirectClientSessionOptions
   readonly #running = new InFlight()
+  /** Asks the client what policies have to know; undefined before the first question. */
+  #questions: Questions | undefined
   /** Records the messages outside of calls; undefined without a recorder. */
   readonly #recorder: SessionRecorder | undefined
   /** The server has ended the session. */
@@ -124,7 +131,10 @@ export class DirectClientSession implements ClientSession {
       let last: Frame
       try {
         record.recorder?.began(request, undefined, headers)
-        const reply = await upstream.handle(this.#callOf(request, call, controller, record, about))
+        const asked = this.#callOf(request, call, controller, record, about)
+        const first = await upstream.handle(asked)
+        const asks = first.kind === 'input' && !first.received
+        const reply = asks ? await this.#continueCall(asked, first, record, send, about) : first
         const { text, origin, http, event } = call.encoded(reply)
         record.ended(reply, text, origin)
         last = { text, event, last: { status: 200, ...http } }
@@ -181,6 +191,55 @@ export class DirectClientSession implements ClientSession {
     }
   }
 
+  /** Asks the client for a policy, and makes the call again with its answers. */
+  #continueCall(
+    call: Call,
+    first: Final,
+    record: CallLogEntry,
+    send: Send,
+    { batch, leaves }: AboutRequest,
+  ): Promise<Final> {
+    if (call.received) batch?.decided(call.received.id)
+    this.#questions ??= this.#newQuestions()
+    const questions = this.#questions
+    const ask = async (input: Payload, signal: Signal, asking: ClientAsking): Promise<Answers> => {
+      const over = new HangUp(signal)
+      const leave = () => over.abort(leaves?.reason)
+      leaves?.addEventListener('abort', leave)
+      if (leaves?.aborted) leave()
+      try {
+        return await questions.ask(input, over, asking)
+      } finally {
+        leaves?.removeEventListener('abort', leave)
+        over.abort()
+      }
+    }
+    return continueCall(call, first, {
+      ...this.#options,
+      questions: { ask },
+      send: (text) => send({ text }),
+      caller: () => this.#caller,
+      record,
+    })
+  }
+
+  #newQuestions(): Questions {
+    const { log, settings } = this.#options
+    return new Questions({
+      capabilities: this.#caller.capabilities,
+      to: downlevelFor(this.revision, this.#options),
+      prefix: `${PREFIX}${randomId()}-`,
+      within: settings.answerWithin,
+      report: (what, call) => tell(log, { kind: 'question', what, call }),
+    })
+  }
+
+  /** Not if it answers a question of the replica that had the session before. */
+  isFor(message: Notification | Response): boolean {
+    if (message.kind !== 'response' || !message.id?.startsWith(`"${PREFIX}`)) return true
+    return this.#questions?.isOwn(message) === true
+  }
+
   batchOf({ requests, message }: SortedBatch, bytes: Uint8Array): SentBatch | undefined {
     const { principal } = this.#options.sender
     return this.direct.batchOf?.({ principal, bytes, message, ids: requests.map(({ id }) => id) })
@@ -188,6 +247,10 @@ export class DirectClientSession implements ClientSession {
 
   take(message: Notification | Response, received?: ReceivedOneWay): Promise<void> | undefined {
     const { direct } = this
+    if (message.kind === 'response' && this.#questions?.isOwn(message)) {
+      this.#questions.answer(message)
+      return undefined
+    }
     const isCancellation = message.kind === 'notification' && message.method === 'notifications/cancelled'
     const cancelled = isCancellation ? this.#running.named(message.params) : undefined
     this.#recorder?.received(message, cancelled?.call)

@@ -31,6 +31,8 @@ export interface QuestionsOptions {
   to: Downlevel
   /** The number of earlier requests to the client, from which the ids continue. */
   asked?: number
+  /** With what ids begin, where the server's own requests have ids of their own; by default they are numbers. */
+  prefix?: string
   /** Milliseconds for one round of questions. */
   within: number
   /** Counts the start and the end of a round of questions. `call` is the number of the call for the inspector. */
@@ -130,6 +132,12 @@ export class Questions {
     return id !== undefined && keptKey(this.#open, id) !== undefined
   }
 
+  /** Whether a response answers a request that was sent here, which may be over; only with a prefix. */
+  isOwn({ id }: Response): boolean {
+    const { prefix } = this.#options
+    return prefix !== undefined && id?.startsWith(`"${prefix}`) === true
+  }
+
   /** Handles an answer of the client. Ignores one to an unknown request. */
   answer(response: Response): void {
     const {
@@ -154,8 +162,9 @@ export class Questions {
     const { about, record } = round
     const { method } = asked
     const { params, uplift } = downlevelQuestion(method, asked.params, parseObject(capabilities), to)
-    const id = String(++this.#lastId) as Id
-    const bare = withoutEnvelope(this.#isUrl(method, params) ? edit(params, { elicitationId: `"${id}"` }) : params)
+    const name = `"${this.#options.prefix ?? ''}${++this.#lastId}"`
+    const id = (this.#options.prefix === undefined ? String(this.#lastId) : name) as Id
+    const bare = withoutEnvelope(this.#isUrl(method, params) ? edit(params, { elicitationId: name }) : params)
     const text = write(about === undefined ? bare : edit(bare, { _meta: about }))
     const outcome = new Promise<Outcome>((resolve) => {
       this.#open.set(idKey(id), { settle: (outcome) => resolve(kept(outcome, round)), record })

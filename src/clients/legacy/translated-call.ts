@@ -22,7 +22,7 @@ export type TranslatedOutcome = Extract<Final, { kind: 'result' | 'error' }>
 export interface CallContext
   extends Pick<OpenOptions, 'upstream' | 'memory' | 'settings'>,
     Omit<ClientAsking, 'reservation'> {
-  questions: Questions
+  questions: Pick<Questions, 'ask'>
   /** The current caller: its log level may change while the client is asked. */
   caller(): Caller
 }
@@ -55,6 +55,8 @@ async function untilAnswered(call: Call, first: Final, context: Running): Promis
   let answers: Answers | undefined
   let attempt = call
   for (let reply = first; ; reply = await context.upstream.handle(attempt)) {
+    // It passes, whatever it says.
+    if (reply.received) return reply as TranslatedOutcome
     if (wantsTasks(reply) && !knowsTasks(capabilities)) {
       capabilities = withTasks(capabilities)
     } else if (reply.kind === 'result' && reply.type === 'task' && knowsTasks(capabilities)) {

@@ -369,10 +369,11 @@ t.test('a client that cannot be asked is told the way out', async (t) => {
     t.match(last, { result: { content: [{ text: /Use a client that supports elicitation/ }] } })
   }
   const link = { ask: () => Promise.reject(new Error('not sent')) }
-  t.equal(reasonOf(await ask('delete_file', { link })), 'approval_required', 'in a session of the server itself')
+  t.equal(reasonOf(await ask('delete_file', { link, caller: { capabilities: '{}' } })), 'approval_required')
+  t.equal((await ask('delete_file', { link })).kind, 'input', 'in a session of the server itself')
   t.equal((await ask('delete_file', { caller: { capabilities: '{"elicitation":{"form":{}}}' } })).kind, 'input')
   t.same(server.called, [])
-  t.same(events, ['asked'])
+  t.same(events, ['asked', 'asked'])
 })
 
 t.test('for a while: the same tool of the same principal runs with any arguments', async (t) => {

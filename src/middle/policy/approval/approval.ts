@@ -186,7 +186,8 @@ export function approval(options: ApprovalOptions): Policy {
     // The server has refused the client, which may come again as one that knows tasks, for example.
     if (last.kind === 'error' && last.error.code === faults.missingCapability.code)
       await passes.release(approved, within(), isSomebody(call) ? undefined : pass)
-    if (last.kind !== 'input') return last
+    // In a session of the server itself, it is for the client.
+    if (last.kind !== 'input' || call.link) return last
     const requestState = await passes.issue(approved, raw(last.result, 'requestState'))
     return { ...last, result: edit(last.result, { requestState }) }
   }

@@ -9,7 +9,7 @@ import { TextSealer } from '../../../base/crypto/text-sealer.js'
 import { Fault } from '../../../base/fault/fault.js'
 import { canonical } from '../../../base/rpc/canonical.js'
 import { JsonError } from '../../../base/rpc/scan.js'
-import { type Json, write } from '../../../base/rpc/splice.js'
+import { edit, type Json, write } from '../../../base/rpc/splice.js'
 import type { KeptOwners } from '../../../mcp/ports/kept-owners.js'
 import type { Call } from '../../../mcp/protocol/call.js'
 import { AFTER, type Watched } from './watched.js'
@@ -18,7 +18,7 @@ import { AFTER, type Watched } from './watched.js'
 export interface Approved {
   principal: string
   tool: string
-  /** A digest of all params. */
+  /** A digest of all params but `_meta`. */
   digest: string
 }
 
@@ -160,7 +160,8 @@ export class Passes {
 /** A digest of the params of a call. Throws a Fault if they cannot be compared. */
 export function digestOf({ params }: Call): string {
   try {
-    return digest(canonical(write(params)))
+    // In a session of the server itself, `_meta` is one of the params.
+    return digest(canonical(write(edit(params, { _meta: undefined }))))
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
     throw new Fault('invalidParams', 'The arguments cannot be compared', { cause: error })

@@ -16,9 +16,9 @@ export interface Decided {
 
 const MODES = { form: parseObject('{"mode":"form"}'), url: parseObject('{"mode":"url"}') } as const
 
-/** Whether the client of a call can be asked in this way. In a session of the server itself, only the server asks. */
-export function canAsk({ caller, link }: Call, mode: keyof typeof MODES): boolean {
-  return !link && !uncovered('elicitation/create', MODES[mode], parseObject(caller.capabilities))
+/** Whether the client of a call can be asked in this way. */
+export function canAsk({ caller }: Call, mode: keyof typeof MODES): boolean {
+  return !uncovered('elicitation/create', MODES[mode], parseObject(caller.capabilities))
 }
 
 /** What the person has said. */
