@@ -17,11 +17,11 @@ const run = promisify(execFile)
 const script = fileURLToPath(new URL('../.ci/call-path.mjs', import.meta.url))
 /** At most so many of each. Whoever takes something off the path lowers them. */
 const CEILINGS: Record<string, Counts> = {
-  'modern HTTP to a program': { files: 51, functions: 160, promises: 6, objects: 4 },
-  'modern HTTP to legacy HTTP': { files: 55, functions: 174, promises: 9, objects: 6 },
-  'legacy HTTP to modern HTTP': { files: 62, functions: 183, promises: 9, objects: 6 },
-  'modern HTTP to modern HTTP': { files: 55, functions: 168, promises: 9, objects: 6 },
-  'modern stdio to legacy stdio': { files: 38, functions: 140, promises: 7, objects: 3 },
+  'modern HTTP to a program': { files: 51, functions: 159, promises: 6, objects: 4 },
+  'modern HTTP to legacy HTTP': { files: 55, functions: 173, promises: 9, objects: 6 },
+  'legacy HTTP to modern HTTP': { files: 62, functions: 182, promises: 9, objects: 6 },
+  'modern HTTP to modern HTTP': { files: 55, functions: 167, promises: 9, objects: 6 },
+  'modern stdio to legacy stdio': { files: 38, functions: 139, promises: 7, objects: 3 },
 }
 
 t.test(

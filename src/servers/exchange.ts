@@ -1,8 +1,8 @@
 /** An exchange: one request to a server, the call that it belongs to, and its unread messages. */
 
 import type { Fault } from '../base/fault/fault.js'
-import { NOBODY, type Reservation } from '../base/limits/memory.js'
-import { type Id, idKey, type Params, type Request, type Response, type Sent } from '../base/rpc/message.js'
+import { type Memory, NOBODY, type Reservation, SMALL } from '../base/limits/memory.js'
+import { type Id, idKey, type Params, type Request, type Response } from '../base/rpc/message.js'
 import { bytesIn, type JsonSource, weightOf } from '../base/rpc/source.js'
 import type { Json } from '../base/rpc/splice.js'
 import type { PassedEvent } from '../base/rpc/sse.js'
@@ -57,21 +57,6 @@ export interface Refusal {
   said: string
   /** The request was certainly caused by this call. */
   certain: boolean
-}
-
-/** The part of a peer that an exchange needs. */
-export interface ExchangePeer {
-  /** Begins a reservation for messages that a principal has not read. */
-  reserve(principal: string): Reservation
-  sendRequest(
-    exchange: Exchange,
-    method: string,
-    params: Sent | Uint8Array,
-    headers?: Readonly<Record<string, string>>,
-  ): void
-  /** Cancels the request at the server. */
-  cancel(exchange: Exchange, reason: string): void
-  removeExchange(exchange: Exchange): void
 }
 
 interface Reader {
@@ -142,17 +127,18 @@ export class Exchange implements LaneCall {
   /** For the inspector: the number of the call, and the received message that is forwarded without edits. */
   number: number | undefined
   origin: JsonSource | undefined
-  readonly #peer: ExchangePeer
+  readonly #memory: Memory
   /** Created when the first message has to wait. */
   #arrivals: Unread<Arrival> | undefined
   #reader: Reader | undefined
-  #failure: ChannelError | Fault | undefined
-  #sent = false
+  /** Why the answer cannot arrive; undefined while it can. */
+  failure: ChannelError | Fault | undefined
   /** Why the exchange has ended; undefined while it has not. */
-  #released: string | undefined
+  ended: string | undefined
 
-  constructor(peer: ExchangePeer, id: number, principal = NOBODY, call?: Call) {
-    this.#peer = peer
+  /** `memory`: where messages are kept that have not been read. */
+  constructor(memory: Memory, id: number, principal = NOBODY, call?: Call) {
+    this.#memory = memory
     this.id = id
     this.principal = principal
     this.call = call
@@ -188,20 +174,12 @@ export class Exchange implements LaneCall {
 
   /** It is unanswered, and has not failed. */
   get waits(): boolean {
-    return this.isUnanswered && this.#failure === undefined
-  }
-
-  /** Sends the request; as these bytes, if it passes unchanged. */
-  sendCall(method: string, params: Sent | Uint8Array, headers?: Readonly<Record<string, string>>): void {
-    if (this.#released !== undefined) return
-    this.#sent = true
-    this.method = method
-    this.#peer.sendRequest(this, method, params, headers)
+    return this.isUnanswered && this.failure === undefined
   }
 
   /** Continues with the next leg of its call. */
   resume(call: Call): void {
-    if (this.#released !== undefined) return
+    if (this.ended !== undefined) return
     this.call = call
     this.number = call.log.recorder?.number
   }
@@ -210,8 +188,8 @@ export class Exchange implements LaneCall {
   nextArrival(): Promise<Arrival> {
     const arrival = this.#arrivals?.shift()
     if (arrival) return Promise.resolve(arrival)
-    if (this.#failure) return Promise.reject(this.#failure)
-    if (this.#released !== undefined) return Promise.reject(new ChannelError(this.#released))
+    if (this.failure) return Promise.reject(this.failure)
+    if (this.ended !== undefined) return Promise.reject(new ChannelError(this.ended))
     return new Promise((resolve, reject) => {
       this.#reader = { resolve, reject }
     })
@@ -242,7 +220,7 @@ export class Exchange implements LaneCall {
   onAnswer(onAnswer: (answer: Response | undefined) => void): void {
     for (let arrival = this.#arrivals?.shift(); arrival; arrival = this.#arrivals?.shift())
       if (arrival.kind === 'response') return onAnswer(arrival)
-    if (this.#failure) return onAnswer(undefined)
+    if (this.failure) return onAnswer(undefined)
     this.#reader = {
       resolve: (arrival) => (arrival.kind === 'response' ? onAnswer(arrival) : this.onAnswer(onAnswer)),
       reject: () => onAnswer(undefined),
@@ -286,8 +264,8 @@ export class Exchange implements LaneCall {
 
   /** Notes that the answer can no longer arrive. Messages that have arrived can still be read. */
   fail(error: ChannelError | Fault): void {
-    if (this.answered || this.#failure) return
-    this.#failure = error
+    if (this.answered || this.failure) return
+    this.failure = error
     const reader = this.#reader
     this.#reader = undefined
     reader?.reject(error)
@@ -300,29 +278,19 @@ export class Exchange implements LaneCall {
     this.fail(why)
   }
 
-  /** Ends the exchange without a cancellation. */
-  drop(): void {
-    this.fail(new ChannelError('The answer is not needed any more'))
-    this.endExchange()
-  }
-
-  /** Ends the exchange. Cancels the request with `reason` if it is not answered. Further calls do nothing. */
-  endExchange(reason = 'The client has gone'): void {
-    this.#peer.removeExchange(this)
+  /** Ends the exchange at its peer: nobody reads any more. */
+  end(reason: string): void {
     // V8 may keep the exchange for long, see `OpenSet`.
     this.call = this.origin = this.onUnreadAnswer = this.unchanged = this.forwarded = undefined
     this.#arrivals?.clear()
-    this.#released ??= reason
+    this.ended ??= reason
     if (this.answered) return
-    if (this.#sent && !this.#failure) this.#peer.cancel(this, reason)
     this.fail(new ChannelError(reason))
     this.answered = true
-    const { batch } = this
-    if (batch?.members?.every(({ answered }) => answered)) batch.endExchange(reason)
   }
 
   #waiting(): Unread<Arrival> {
-    this.#arrivals ??= new Unread(sizeOf, () => this.#peer.reserve(this.principal))
+    this.#arrivals ??= new Unread(sizeOf, () => this.#memory.reserve(this.principal, SMALL))
     return this.#arrivals
   }
 }

@@ -25,8 +25,8 @@ export class HangDetector {
   readonly #limits: Limits | undefined
   /** Calls cancelled in a row, without a message since they were sent. */
   #inARow = 0
-  /** Requests that wait while the server is tested, and functions that send them. Undefined without a test. */
-  held: Map<Exchange, () => void> | undefined
+  /** Functions that send the requests that wait while the server is tested. Undefined without a test. */
+  held: (() => void)[] | undefined
   /** The number of received messages when the last of them was cancelled. */
   #received = 0
 
@@ -61,11 +61,11 @@ export class HangDetector {
     const before = received()
     const calls = this.#inARow === 1 ? 'the last call' : `${this.#inARow} calls in a row`
     const asking = ask(this.#limits?.answer ?? Number.POSITIVE_INFINITY)
-    this.held = new Map()
+    this.held = []
     await asking.catch(() => {})
     if (received() === before) hangs(calls)
     const { held } = this
     this.held = undefined
-    for (const send of held?.values() ?? []) send()
+    for (const send of held ?? []) send()
   }
 }

@@ -33,7 +33,7 @@ import { withTraceHeaders } from '../mcp/protocol/trace.js'
 import type { ActiveCallers } from './active-callers.js'
 import { afterBanner } from './after-banner.js'
 import { AnswersWithoutId, lacksId } from './answers-without-id.js'
-import { Exchange, type ExchangePeer } from './exchange.js'
+import { Exchange } from './exchange.js'
 import { HangDetector } from './hang-detector.js'
 import { InvalidMessages } from './invalid-messages.js'
 import { learnArriving } from './lane.js'
@@ -61,7 +61,7 @@ export interface CallOptions extends Pick<NoticeOptions, 'headers' | 'account' |
 
 const NONE = {}
 
-export class Peer extends Outgoing implements Receiver, ExchangePeer {
+export class Peer extends Outgoing implements Receiver {
   /** Why the channel has ended; undefined before. */
   end: ChannelError | undefined
   /** By default, requests of the server are refused, except `ping`: the server may wait for its answer. */
@@ -105,7 +105,7 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
   beginExchange(principal?: string, call?: Call): Exchange {
     // Ids begin at 1: @modelcontextprotocol/sdk 1.x (seen in 1.32.2) ignores the cancellation of a request with the id
     // 0.
-    const exchange = new Exchange(this, ++this.#lastId, principal, call)
+    const exchange = new Exchange(this.channel.memory, ++this.#lastId, principal, call)
     this.#exchanges.set(exchange.id, exchange)
     if (call) this.activeCallers?.begin(exchange.id, call.principal)
     if (this.end) exchange.fail(this.end)
@@ -138,11 +138,11 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
     }
     let timer = new Deadline(timeout, late)
     try {
-      exchange.sendCall(method, params, headers)
+      this.send(exchange, method, params, headers)
       return await exchange.answer()
     } finally {
       timer.clear()
-      exchange.endExchange()
+      this.release(exchange)
     }
   }
 
@@ -155,20 +155,22 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
     return super.notify(method, params, options)
   }
 
-  sendRequest(
+  /** Sends the request of an exchange; as these bytes, if it passes unchanged. */
+  send(
     exchange: Exchange,
     method: string,
     params: Sent | Uint8Array,
     headers?: Readonly<Record<string, string>>,
   ): void {
-    if (this.end) return
+    if (this.end || exchange.ended !== undefined) return
+    exchange.method = method
     const { lanes } = this.channel
     // Requests of the bridge itself are nobody's. A direct session has a program of its own. An array takes a turn as a whole.
     const takesTurn =
       exchange.principal !== NOBODY && !exchange.within && (exchange.call || this.channel.transport !== 'stdio')
     if (lanes && takesTurn && !exchange.inLanes && !methodTraits(method).endless) {
       exchange.inLanes = true
-      const go = () => this.sendRequest(exchange, method, params, headers)
+      const go = () => this.send(exchange, method, params, headers)
       if (lanes.calls++ === 0) {
         // Most calls are alone at the server, and of the same lane as the last one.
         lanes.lone = exchange
@@ -181,7 +183,7 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
     }
     const { held } = this.#hangs
     if (held) {
-      held.set(exchange, () => this.sendRequest(exchange, method, params, headers))
+      held.push(() => this.send(exchange, method, params, headers))
       return
     }
     exchange.sentAt = performance.now()
@@ -234,11 +236,8 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
     })
   }
 
-  cancel(exchange: Exchange, reason: string): void {
-    if (exchange.sentAt === 0) {
-      this.#hangs.held?.delete(exchange)
-      return
-    }
+  /** Cancels the request of an exchange at the server. */
+  #cancel(exchange: Exchange, reason: string): void {
     if (this.channel.stateless || exchange.members) return this.channel.abandon(exchange.id)
     const params = `{"requestId":${exchange.wireId ?? exchange.id},"reason":${JSON.stringify(reason)}}`
     const told = exchange.cancellation ?? this.notify('notifications/cancelled', params, { call: exchange.number })
@@ -251,9 +250,17 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
     if (mayHang) this.#check().catch(() => {})
   }
 
-  removeExchange(exchange: Exchange): void {
+  /** Ends an exchange whose answer is not needed, without a cancellation. */
+  forgo(exchange: Exchange): void {
+    exchange.fail(new ChannelError('The answer is not needed any more'))
+    this.release(exchange)
+  }
+
+  /** Ends an exchange. Cancels its request with `reason` if it waits for its answer. Further calls do nothing. */
+  release(exchange: Exchange, reason = 'The client has gone'): void {
     if (!this.#exchanges.delete(exchange.id)) return
-    const { id, call, answered, dropped } = exchange
+    const { id, call, answered, dropped, batch } = exchange
+    const mayRun = !answered && exchange.sentAt !== 0 && exchange.failure === undefined
     if (!answered) this.#withoutId.unanswered(exchange)
     const { lanes } = this.channel
     if (lanes && exchange.inLanes) {
@@ -266,6 +273,9 @@ export class Peer extends Outgoing implements Receiver, ExchangePeer {
     if (call && answered) this.hasServed = true
     this.lastUsed = performance.now()
     this.owner.released?.(exchange)
+    exchange.end(reason)
+    if (mayRun) this.#cancel(exchange, reason)
+    if (!answered && batch?.members?.every((member) => member.answered)) this.release(batch, reason)
   }
 
   arriving(exchange: number, bytes: number): void {

@@ -44,7 +44,7 @@ for (const [name, open] of floods) {
     }
     setImmediate(turn)
     const meta = `{"progressToken":${exchange.id}}`
-    exchange.sendCall('tools/call', `{"name":"progress","arguments":{"count":${COUNT}},"_meta":${meta}}`)
+    peer.send(exchange, 'tools/call', `{"name":"progress","arguments":{"count":${COUNT}},"_meta":${meta}}`)
     for (;;) {
       const arrival = await exchange.nextArrival()
       inTurn++

@@ -66,18 +66,18 @@ t.test('pings a program if several clients gave up after a long wait, and no cal
   process.kill(Number(pids()[0]), 'SIGSTOP')
   const giveUp = (waited: number) => {
     const exchange = peer.beginExchange()
-    exchange.sendCall('tools/call', '{"name":"never"}')
+    peer.send(exchange, 'tools/call', '{"name":"never"}')
     exchange.sentAt -= waited
     return exchange
   }
   const asked = () => [...peer.open].length
-  for (let n = 0; n < 3; n++) giveUp(1_000).endExchange()
+  for (let n = 0; n < 3; n++) peer.release(giveUp(1_000))
   t.equal(asked(), 0, 'they were in a hurry')
   const other = giveUp(0)
-  for (let n = 0; n < 3; n++) giveUp(31_000).endExchange()
+  for (let n = 0; n < 3; n++) peer.release(giveUp(31_000))
   t.equal(asked(), 1, 'somebody still waits')
-  other.endExchange()
-  for (let n = 0; n < 2; n++) giveUp(31_000).endExchange()
+  peer.release(other)
+  for (let n = 0; n < 2; n++) peer.release(giveUp(31_000))
   t.equal(asked(), 1, 'the program is asked')
   await until(() => ended !== undefined, 'the end of the program that hangs')
   t.match(ended, /The server hangs: it answered neither 2 calls in a row nor ping/)

@@ -86,7 +86,7 @@ const silent: Channel = {
 /** A peer with a call that waits, as it is when a server answers. */
 function peer(): Peer {
   const peer = new Peer(silent)
-  peer.beginExchange().sendCall('tools/call', '{}')
+  peer.send(peer.beginExchange(), 'tools/call', '{}')
   return peer
 }
 
@@ -216,7 +216,7 @@ t.test('reads no further from a closed channel, and reports its end once', async
   let ended = 0
   const flooded = new Peer({ ...silent, close: async () => void closed++ })
   flooded.owner = { asked() {}, notified() {}, ended: () => ended++ }
-  flooded.beginExchange().sendCall('tools/call', '{}')
+  flooded.send(flooded.beginExchange(), 'tools/call', '{}')
   const noise = [new TextEncoder().encode('x'.repeat(1_000_000))]
   for (let n = 0; n < 100; n++) flooded.receive(noise, undefined)
   t.equal(ended, 1)

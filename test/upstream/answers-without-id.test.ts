@@ -90,7 +90,7 @@ const refusal = (code: number) => `{"jsonrpc":"2.0","id":null,"error":{"code":${
 
 function asked(peer: Peer) {
   const exchange = peer.beginExchange('somebody')
-  exchange.sendCall('tools/call', '{}')
+  peer.send(exchange, 'tools/call', '{}')
   return exchange
 }
 
@@ -106,30 +106,30 @@ t.test('of several requests, each fails at once, and none gets the answer of ano
   const both = [asked(peer), asked(peer)]
   peer.receive(said(RESULT), undefined)
   for (const exchange of both) await isRefused(t, exchange.answer())
-  for (const exchange of both) exchange.endExchange()
+  for (const exchange of both) peer.release(exchange)
   // The second answer is still owed: it must not reach the next caller.
   const next = asked(peer)
   peer.receive(said(RESULT), undefined)
   await isRefused(t, next.answer())
-  next.endExchange()
+  peer.release(next)
   // That of the next one comes when nobody waits.
   peer.receive(said(RESULT), undefined)
   const last = asked(peer)
   peer.receive(said(RESULT), undefined)
   t.match(await last.answer(), { kind: 'response' })
-  last.endExchange()
+  peer.release(last)
   t.match(warned, [{ event: 'message_repaired', what: 'an answer without the id of its request' }])
   t.equal(closed(), 0)
 })
 
 t.test('an answer to a call that was given up never reaches the next caller', async (t) => {
   const { peer, closed } = peerOf()
-  asked(peer).endExchange('The client has cancelled')
+  peer.release(asked(peer), 'The client has cancelled')
   for (let n = 0; n < 3; n++) {
     const next = asked(peer)
     peer.receive(said(RESULT), undefined)
     await isRefused(t, next.answer())
-    next.endExchange()
+    peer.release(next)
   }
   t.equal(closed(), 1, 'what the server owes is never certain again, so it is started anew')
 })
@@ -139,19 +139,19 @@ t.test('a server that uses ids', async (t) => {
   const first = asked(peer)
   peer.receive(said('{"jsonrpc":"2.0","id":1,"result":{}}'), undefined)
   await first.answer()
-  first.endExchange()
+  peer.release(first)
 
   await peer.notify('notifications/initialized', undefined)
   const after = asked(peer)
   peer.receive(said(refusal(-32601)), undefined)
   peer.receive(said('{"jsonrpc":"2.0","id":2,"result":{}}'), undefined)
   t.match(await after.answer(), { outcome: { kind: 'result' } }, 'may refuse a notification without an id')
-  after.endExchange()
+  peer.release(after)
 
   const wrong = asked(peer)
   peer.receive(said(refusal(-32602)), undefined)
   t.match(await wrong.answer(), { outcome: { kind: 'error' } }, 'may refuse its only request without an id')
-  wrong.endExchange()
+  peer.release(wrong)
 
   const [one, another] = [asked(peer), asked(peer)]
   peer.receive(said(refusal(-32602)), undefined)
@@ -164,7 +164,7 @@ t.test('a server that uses ids', async (t) => {
 t.test('an open subscription does not make the answer to a call uncertain', async (t) => {
   const { peer } = peerOf()
   const listening = peer.beginExchange()
-  listening.sendCall('subscriptions/listen', '{}')
+  peer.send(listening, 'subscriptions/listen', '{}')
   const acknowledged = 'notifications/subscriptions/acknowledged'
   const meta = '{"io.modelcontextprotocol/subscriptionId":1}'
   peer.receive(said(`{"jsonrpc":"2.0","method":"${acknowledged}","params":{"_meta":${meta}}}`), undefined)

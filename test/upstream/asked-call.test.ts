@@ -12,7 +12,6 @@ import { toolCall } from '../support/calls.js'
 import { parseText } from '../support/messages.js'
 
 const memory = unlimited()
-const LINE = { sendRequest() {}, cancel() {}, reserve: (principal: string) => memory.reserve(principal) }
 const CALL = toolCall('x', { caller: { capabilities: '{"elicitation":{}}' } })
 
 function start() {
@@ -26,6 +25,10 @@ function start() {
     respond: (id: Id, answer: unknown) => void said.push([id, answer]),
     settled() {},
     notify: () => Promise.resolve(),
+    release(exchange: Exchange, reason = '') {
+      running.splice(running.indexOf(exchange), 1)
+      exchange.end(reason)
+    },
   } as unknown as Peer
   const serverRequests = new ServerRequests(peer, {
     capabilities: '{"elicitation":{}}',
@@ -36,13 +39,12 @@ function start() {
     revision: '2025-11-25',
     client: () => undefined,
   })
-  const forget = (exchange: Exchange) => void running.splice(running.indexOf(exchange), 1)
   const begin = () => {
-    const exchange = new Exchange({ ...LINE, removeExchange: forget }, running.length + 1, 'alice', CALL)
+    const exchange = new Exchange(memory, running.length + 1, 'alice', CALL)
     running.push(exchange)
     return exchange
   }
-  const session = { serverRequests, use() {}, unuse() {}, trailing: 0 } as unknown as LegacySession
+  const session = { serverRequests, link: { peer }, use() {}, unuse() {}, trailing: 0 } as unknown as LegacySession
   const call = () => {
     const decode = () => ({ kind: 'result', result: CALL.params }) as const
     return new AskedCall(session, begin(), { decode })

@@ -1,50 +1,52 @@
-/** What the reader of a request gets when the exchange ends early. */
+/** What the reader of a request gets when the exchange ends early, and what the server hears. */
 import t from 'tap'
 import { unlimited } from '../../src/base/limits/memory.js'
-import type { Response } from '../../src/base/rpc/message.js'
-import { Exchange } from '../../src/servers/exchange.js'
-import { parseText } from '../support/messages.js'
+import { Peer } from '../../src/servers/peer.js'
+import type { OutgoingMessage } from '../../src/servers/transport/channel.js'
 
-const ANSWER = parseText('{"jsonrpc":"2.0","id":1,"result":{}}') as Response
+const ANSWER = [new TextEncoder().encode('{"jsonrpc":"2.0","id":1,"result":{}}')]
 
 function start() {
-  const sent: string[] = []
-  const cancelled: string[] = []
-  const memory = unlimited()
-  const exchange = new Exchange(
-    {
-      sendRequest: (_exchange, method) => sent.push(method),
-      cancel: (_exchange, reason) => cancelled.push(reason),
-      removeExchange() {},
-      reserve: (principal) => memory.reserve(principal),
+  const sent: unknown[] = []
+  const peer = new Peer({
+    transport: 'stdio',
+    shared: true,
+    stateless: false,
+    alive: true,
+    memory: unlimited(),
+    attach() {},
+    sendMessage: async ({ text }: OutgoingMessage) => {
+      const { method, params } = JSON.parse(text) as { method: string; params?: { reason?: string } }
+      sent.push(params?.reason ?? method)
     },
-    1,
-  )
-  return { exchange, sent, cancelled }
+    abandon() {},
+    close: async () => {},
+  })
+  return { peer, exchange: peer.beginExchange(), sent }
 }
 
 t.test('a reader that returns after the call was cancelled does not wait for the dropped answer', async (t) => {
-  const { exchange, cancelled } = start()
-  exchange.sendCall('tools/call', undefined)
-  exchange.arrive(ANSWER)
-  exchange.endExchange('The client has gone')
+  const { peer, exchange, sent } = start()
+  peer.send(exchange, 'tools/call', undefined)
+  peer.receive(ANSWER, undefined)
+  peer.release(exchange, 'The client has gone')
   await t.rejects(exchange.nextArrival(), { message: 'The client has gone' })
-  t.same(cancelled, [], 'the server has answered')
+  t.same(sent, ['tools/call'], 'the server has answered')
 })
 
 t.test('does not send a request after the call was cancelled', async (t) => {
-  const { exchange, sent, cancelled } = start()
-  exchange.endExchange('The client has gone')
-  exchange.sendCall('tools/call', undefined)
-  t.same([sent, cancelled], [[], []])
+  const { peer, exchange, sent } = start()
+  peer.release(exchange, 'The client has gone')
+  peer.send(exchange, 'tools/call', undefined)
+  t.same(sent, [])
   await t.rejects(exchange.nextArrival(), { message: 'The client has gone' })
 })
 
 t.test('a reader that waits when the call is cancelled gets the reason, and the server a cancellation', async (t) => {
-  const { exchange, cancelled } = start()
-  exchange.sendCall('tools/call', undefined)
+  const { peer, exchange, sent } = start()
+  peer.send(exchange, 'tools/call', undefined)
   const reading = t.rejects(exchange.nextArrival(), { message: 'The call timed out' })
-  exchange.endExchange('The call timed out')
+  peer.release(exchange, 'The call timed out')
   await reading
-  t.same(cancelled, ['The call timed out'])
+  t.same(sent, ['tools/call', 'The call timed out'])
 })

@@ -36,14 +36,14 @@ t.test('does not send a call that is cancelled while it waits for a connection',
   const peer = new Peer(await transport.open({ stateless: true }))
   const send = (method: string) => {
     const exchange = peer.beginExchange()
-    exchange.sendCall(method, '{}')
+    peer.send(exchange, method, '{}')
     return exchange
   }
   // First without any connection, then while the only connection is in use.
-  send('too early').endExchange()
+  peer.release(send('too early'))
   const first = send('first')
   await until(() => held.length === 1, 'the first call has the connection')
-  send('cancelled').endExchange()
+  peer.release(send('cancelled'))
   const last = send('last')
   for (const answer of held) answer()
   t.match(await first.answer(), { kind: 'response' })

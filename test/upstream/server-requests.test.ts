@@ -12,12 +12,6 @@ import { stopClock } from '../support/clock.js'
 import { parseText } from '../support/messages.js'
 
 const memory = unlimited()
-const LINE = {
-  sendRequest() {},
-  cancel() {},
-  removeExchange() {},
-  reserve: (principal: string) => memory.reserve(principal),
-}
 const ALL = '{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}'
 
 function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; roots?: string } = {}) {
@@ -49,7 +43,7 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
   let ids = 0
   /** Starts a call, and reads its messages unless it waits for its client. */
   const call = ({ task, read = true }: { task?: string; read?: boolean } = {}) => {
-    const exchange = new Exchange(LINE, ++ids, 'alice', toolCall('x'))
+    const exchange = new Exchange(memory, ++ids, 'alice', toolCall('x'))
     exchange.read = read
     exchange.task = task
     running.push(exchange)
@@ -63,9 +57,8 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
   const withdraw = (requestId: unknown) => serverRequests.withdraw(parseObject(JSON.stringify({ requestId })))
   /** Starts a request for a list, which the bridge makes on its own. */
   const list = () => {
-    const exchange = new Exchange(LINE, ++ids)
-    exchange.sendCall('tools/list', undefined)
-    exchange.sentAt = performance.now()
+    const exchange = new Exchange(memory, ++ids)
+    Object.assign(exchange, { method: 'tools/list', sentAt: performance.now() })
     lists.push(exchange)
   }
   const listed = () => {

@@ -140,7 +140,7 @@ export class Detection extends Availability {
 
   /** Notes that a session is open on a channel. A late answer to the probe is ignored from now on. */
   opened(peer: Peer): void {
-    if (this.#starting?.peer === peer) this.#starting.probe.drop()
+    if (this.#starting?.peer === peer) peer.forgo(this.#starting.probe)
   }
 
   /** Notes that a program did not start in time, so that calls which wait for it fail too. */
@@ -162,7 +162,7 @@ export class Detection extends Availability {
     const starting: Starting = { verdict, peer, probe: unanswered, over }
     this.#starting = starting
     unanswered.onAnswer((answer) => {
-      unanswered.drop()
+      peer.forgo(unanswered)
       if (this.#starting === starting) this.#starting = undefined
       if (answer) this.#startedWith(readAnswer(answer, peer), verdict, peer)
       resolve()

@@ -102,7 +102,7 @@ async function probeOnce({
   peer.headers = { ...headers, 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
   const exchange = peer.beginExchange()
   exchange.account = account
-  exchange.sendCall('server/discover', discoverParams(clientInfo))
+  peer.send(exchange, 'server/discover', discoverParams(clientInfo))
   peer.headers = {}
   const orThrow = async (finding: ProbeResult | 'headers refused' | Fault) => {
     if (!(finding instanceof Fault)) return finding
@@ -117,12 +117,12 @@ async function probeOnce({
     }
     // The program may still be starting. `initialize` can be sent all the same: the ids distinguish the two answers.
     if (!answer && transport.kind === 'stdio') return { ...legacy(SILENT, peer, { weak: true }), unanswered: exchange }
-    exchange.drop()
+    peer.forgo(exchange)
     if (answer) return orThrow(readAnswer(answer, peer))
     await peer.channel.close()
     return legacy(SILENT, undefined, { weak: true })
   } catch (error) {
-    exchange.drop()
+    peer.forgo(exchange)
     if (error instanceof ChannelError) return orThrow(await unanswered(error, peer))
     throw error
   }

@@ -96,7 +96,7 @@ export class AskedCall {
     let gathering: number | undefined = this.questions.size > 0 ? performance.now() : undefined
     for (;;) {
       if (this.#unsent && this.questions.size === 0 && !exchange.unread) {
-        exchange.sendCall(this.#unsent.method, this.#unsent.params)
+        this.session.link.peer.send(exchange, this.#unsent.method, this.#unsent.params)
         this.#unsent = undefined
       }
       const arrival = await this.#next(call, gathering)
@@ -171,7 +171,7 @@ export class AskedCall {
     const exchange = this.#exchange
     const moving = this.#answerOrMove()
     if (!exchange.answered) this.#onGivenUp?.()
-    exchange.endExchange(reason)
+    this.session.link.peer.release(exchange, reason)
     for (const question of moving) this.session.serverRequests.moveOn(question)
     this.session.unuse()
   }

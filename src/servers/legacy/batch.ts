@@ -70,11 +70,11 @@ export class OutgoingBatch implements SentBatch, Pick<Channel, 'sendMessage'> {
     // Its members are recorded.
     Object.assign(batch, { number: UNRECORDED, client: members[0]?.client, forwarded, account, members })
     for (const member of members) member.batch = batch
-    batch.sendCall('batch', bytes, headers)
+    this.#peer.send(batch, 'batch', bytes, headers)
     try {
       await batch.nextArrival()
     } finally {
-      batch.endExchange()
+      this.#peer.release(batch)
     }
   }
 

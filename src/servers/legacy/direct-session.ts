@@ -254,7 +254,7 @@ export class DirectServerSession implements DirectSession, Owner {
     }
     const token = ofClient ? undefined : tokenOf(request.params)
     const hangUp = () => {
-      exchange.endExchange(typeof signal.reason === 'string' ? signal.reason : undefined)
+      this.#peer.release(exchange, typeof signal.reason === 'string' ? signal.reason : undefined)
     }
     signal.addEventListener('abort', hangUp, { once: true })
     const { leaves } = about
@@ -262,7 +262,7 @@ export class DirectServerSession implements DirectSession, Owner {
     const leave = () => {
       if (mayBeResumed) return this.#peer.channel.abandon(exchange.id)
       exchange.cancellation ??= Promise.resolve()
-      exchange.endExchange()
+      this.#peer.release(exchange)
     }
     leaves?.addEventListener('abort', leave, { once: true })
     let isFirst = true
@@ -270,7 +270,8 @@ export class DirectServerSession implements DirectSession, Owner {
       if (this.begun) await this.begun
       signal.throwIfAborted()
       leaves?.throwIfAborted()
-      exchange.sendCall(
+      this.#peer.send(
+        exchange,
         request.method,
         withToken(request.params, token === undefined ? undefined : String(exchange.id)),
         exchange.forwarded && credentialOf(about),
@@ -322,12 +323,12 @@ export class DirectServerSession implements DirectSession, Owner {
         if (server.reached?.(fault) === false) this.end()
         throw fault
       }
-      exchange.endExchange()
+      this.#peer.release(exchange)
       return await this.ask(request, signal, say, { ...about, again: true })
     } finally {
       signal.removeEventListener('abort', hangUp)
       leaves?.removeEventListener('abort', leave)
-      exchange.endExchange()
+      this.#peer.release(exchange)
       if (this.over) this.#closeUnused()
     }
   }

@@ -77,7 +77,7 @@ export class LegacyHandler {
         const reason = cancelReason(signal)
         // Unread questions are answered, or given to another call.
         if (exchange?.unread) new AskedCall(session, exchange, { decode }).end(reason)
-        else exchange?.endExchange(reason)
+        else if (exchange) session.link.peer.release(exchange, reason)
       }
       try {
         const preparing = this.#prepare(session, call)
@@ -94,7 +94,7 @@ export class LegacyHandler {
         let asked: AskedCall | undefined
         if (mayHaveQuestions && exchange.unread)
           asked = new AskedCall(session, exchange, { decode }).send(call.method, params)
-        else exchange.sendCall(call.method, params)
+        else session.link.peer.send(exchange, call.method, params)
         while (!asked) {
           let arrival: Arrival
           try {
@@ -106,7 +106,7 @@ export class LegacyHandler {
             const last = decode(call, arrival, exchange, session)
             if (last.kind === 'error' || session.serverRequests.hadNoRoom || call.caller.logLevel !== undefined)
               await settle(session, exchange, call, arrival, last)
-            exchange.endExchange()
+            session.link.peer.release(exchange)
             return last
           }
           // Once the server asks, it is an asked call, which may be parked.

@@ -117,9 +117,10 @@ export class ModernChannels {
    * Ends a principal's subscriptions in the shared process, because it does not report changes in the principal's own one.
    */
   #moveSubscriptions(principal: string): void {
-    for (const exchange of [...(this.#channels.get(EVERYBODY)?.running ?? [])]) {
+    const { peer } = this.#channels.get(EVERYBODY) ?? {}
+    for (const exchange of [...(peer?.open ?? [])]) {
       if (exchange.call?.method === LISTEN && exchange.principal === principal)
-        exchange.endExchange('Opened again in another process')
+        peer?.release(exchange, 'Opened again in another process')
     }
   }
 }

@@ -96,10 +96,13 @@ export class ModernHalf implements Half {
       /** The tools may be listed again, because the tool is not as known. */
       let mayList = true
       for (;;) {
+        let peer: Peer | undefined
         let exchange: Exchange | undefined
-        const hangUp = () => exchange?.endExchange(cancelReason(signal))
+        const hangUp = () => {
+          if (exchange) peer?.release(exchange, cancelReason(signal))
+        }
         try {
-          const peer = half.#channels.currentPeer(call) ?? (await half.#opened(call))
+          peer = half.#channels.currentPeer(call) ?? (await half.#opened(call))
           const { transport } = peer.channel
           call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
           const mirrors = isTool && transport === 'http' && call.paramHeaders === undefined
@@ -117,7 +120,7 @@ export class ModernHalf implements Half {
           exchange = peer.beginExchange(call.principal, call)
           signal.addEventListener('abort', hangUp, { once: true })
           signal.throwIfAborted()
-          half.#send(exchange, call, bytes, headers)
+          half.#send(peer, exchange, call, bytes, headers)
           let last: Final | undefined
           while (!last) {
             let arrival: Arrival
@@ -133,7 +136,7 @@ export class ModernHalf implements Half {
               if (held) await held
             }
           }
-          exchange.endExchange()
+          peer.release(exchange)
           exchange = undefined
           if (method === 'tools/list') return half.#listed(peer, call, last)
           if (last.kind === 'result' && last.type === 'task') return half.#created(call, last)
@@ -163,7 +166,13 @@ export class ModernHalf implements Half {
   }
 
   /** Sends a call. `bytes`: its params, if they are unchanged. `headers`: those of HTTP. */
-  #send(exchange: Exchange, call: Call, bytes: Uint8Array | undefined, headers: Headers | undefined): void {
+  #send(
+    peer: Peer,
+    exchange: Exchange,
+    call: Call,
+    bytes: Uint8Array | undefined,
+    headers: Headers | undefined,
+  ): void {
     const { method, progress } = call
     const { cacheable, named } = methodTraits(method)
     const received = headers && call.received?.era === 'modern' ? call.received : undefined
@@ -173,7 +182,7 @@ export class ModernHalf implements Half {
     // A large answer is read if it may be cached, or may have the result of a task.
     exchange.passesUnread = received !== undefined && !cacheable && named !== 'taskId'
     const token = !progress ? undefined : received ? received.progressToken : String(exchange.id)
-    exchange.sendCall(method, (received && bytes) ?? encodeParams(call, token), headers)
+    peer.send(exchange, method, (received && bytes) ?? encodeParams(call, token), headers)
   }
 
   async notify(notice: Notice): Promise<void> {
