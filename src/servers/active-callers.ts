@@ -12,9 +12,7 @@ const MAX_PRESENT = 1_000
 
 interface Caller {
   running: number
-  /** The number of cancelled calls that may be answered late. */
-  cancelled: number
-  /** When its answered calls have ended at the latest, by `performance.now()`. */
+  /** When its calls have ended at the latest, by `performance.now()`, except for cancelled ones. */
   until: number
 }
 
@@ -26,7 +24,7 @@ interface CancelledCall {
 export class ActiveCallers {
   readonly #callers = new Map<string, Caller>()
   /** By the ids of the requests, oldest first. */
-  readonly #cancelled = new BoundedMap<number, CancelledCall>(MAX_PRESENT, settle)
+  readonly #cancelled = new BoundedMap<number, CancelledCall>(MAX_PRESENT, stay)
   /** When calls of forgotten callers have ended at the latest. */
   #others = 0
 
@@ -38,52 +36,46 @@ export class ActiveCallers {
       return
     }
     if (this.#callers.size >= MAX_PRESENT) this.#forgetOver()
-    this.#callers.set(key, { running: 1, cancelled: 0, until: 0 })
+    this.#callers.set(key, { running: 1, until: 0 })
   }
 
   end(id: number, principal: string, answered: boolean): void {
     const caller = this.#callers.get(callerOf(id, principal))
     if (!caller) return
     caller.running--
-    if (answered) return extendUntil(caller, performance.now() + GRACE.answered)
-    caller.cancelled++
-    this.#cancelled.set(id, { caller, until: performance.now() + GRACE.cancelled })
+    const now = performance.now()
+    if (answered) caller.until = Math.max(caller.until, now + GRACE.answered)
+    else this.#cancelled.set(id, { caller, until: now + GRACE.cancelled })
   }
 
   /** Notes that the server has answered a cancelled call. */
   answeredLate(id: number): void {
-    const given = this.#cancelled.get(id)
-    if (!given) return
-    given.until = performance.now() + GRACE.answered
-    this.#settle(id)
+    const call = this.#cancelled.get(id)
+    if (!call) return
+    this.#cancelled.delete(id)
+    stay({ ...call, until: performance.now() + GRACE.answered })
   }
 
   /** Whether all calls that may be running belong to one caller. */
   get isSingle(): boolean {
     const now = performance.now()
-    for (const [id, { until }] of this.#cancelled) {
-      if (until > now) break
-      this.#settle(id)
+    const present = new Set<Caller>()
+    for (const [id, { caller, until }] of this.#cancelled) {
+      if (until > now) present.add(caller)
+      else this.#cancelled.delete(id)
     }
-    if (this.#others > now) return false
-    let present = 0
     for (const [key, caller] of this.#callers) {
-      if (isPresent(caller, now) && ++present > 1) return false
-      if (!isPresent(caller, now)) this.#callers.delete(key)
+      if (caller.running > 0 || caller.until > now) present.add(caller)
+      else if (!present.has(caller)) this.#callers.delete(key)
+      if (present.size > 1) return false
     }
-    return true
-  }
-
-  /** Forgets a cancelled call. */
-  #settle(id: number): void {
-    const given = this.#cancelled.get(id)
-    this.#cancelled.delete(id)
-    if (given) settle(given)
+    return this.#others <= now
   }
 
   /** Forgets callers without a running call, except for the latest of their time limits. */
   #forgetOver(): void {
-    for (const id of [...this.#cancelled.keys()]) this.#settle(id)
+    for (const call of this.#cancelled.values()) stay(call)
+    this.#cancelled.clear()
     for (const [key, { running, until }] of this.#callers) {
       if (running > 0) continue
       this.#others = Math.max(this.#others, until)
@@ -97,16 +89,7 @@ function callerOf(id: number, principal: string): string {
   return principal === ANONYMOUS ? `${principal} ${id}` : principal
 }
 
-/** Forgets a cancelled call, except for its time limit, which its caller keeps. */
-function settle({ caller, until }: CancelledCall): void {
-  caller.cancelled--
-  extendUntil(caller, until)
-}
-
-function extendUntil(caller: Caller, until: number): void {
+/** Notes how long a call may continue with its caller alone. */
+function stay({ caller, until }: CancelledCall): void {
   caller.until = Math.max(caller.until, until)
-}
-
-function isPresent({ running, cancelled, until }: Caller, now: number): boolean {
-  return running > 0 || cancelled > 0 || until > now
 }
