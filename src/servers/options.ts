@@ -44,7 +44,7 @@ export interface ServerOptions extends ServerBounds {
   /** Tried if an HTTP address refuses `initialize`: HTTP+SSE at the same address. */
   fallback?: Transport
   era: 'auto' | Era
-  /** The era that a document claims, as of `DetectionOptions`. */
+  /** The era that a document claims, which spares the probe until the server contradicts; undefined if none does. */
   claimed?: (() => Era | undefined) | undefined
   isolation: Isolation
   /** Calls of tools, prompts and resources that have caused questions get sessions of their own. */

@@ -1,7 +1,6 @@
 /** What a peer sends that gets no answer: notifications, and answers to requests of the server. */
 
 import { isUtf8 } from 'node:buffer'
-import type { Log } from '../base/log/events.js'
 import { heldMessage } from '../base/rpc/held-message.js'
 import {
   error as errorMessage,
@@ -20,9 +19,8 @@ import type { Account } from '../mcp/protocol/account.js'
 import type { ReceivedNotice } from '../mcp/protocol/call.js'
 import type { MessageOrigin } from '../mcp/protocol/encoded.js'
 import { errorIn } from './failure.js'
+import type { ServerLog } from './options.js'
 import { type Channel, ChannelError, type Heard } from './transport/channel.js'
-
-export type PeerLog = Pick<Log, 'debug' | 'warn'>
 
 /** Options of a notification. The channel's own headers and account are the defaults. */
 export interface NoticeOptions {
@@ -40,7 +38,7 @@ export interface NoticeOptions {
   heard?: Pick<ReceivedNotice, 'hear' | 'signal'> | undefined
 }
 
-const SILENT: PeerLog = { debug: () => {}, warn: () => {} }
+const SILENT: ServerLog = { debug: () => {}, warn: () => {} }
 /** Maximum open requests of the server. `ParkedCalls` bounds those that wait for clients further. */
 const MAX_SERVER_REQUESTS = 4_096
 
@@ -50,12 +48,12 @@ export class Outgoing {
   headers: Readonly<Record<string, string>> = {}
   /** Default account of messages. */
   account: Account | undefined
-  protected readonly log: PeerLog
+  protected readonly log: ServerLog
   protected readonly recorder: ChannelRecorder | undefined
   /** Open requests of the server. */
   #asked = 0
 
-  constructor(channel: Channel, log: PeerLog = SILENT, recorder?: ServerRecorder) {
+  constructor(channel: Channel, log: ServerLog = SILENT, recorder?: ServerRecorder) {
     this.channel = channel
     this.log = log
     this.recorder = recorder?.channel(channel.transport !== 'stdio')

@@ -39,7 +39,8 @@ import { InvalidMessages } from './invalid-messages.js'
 import { learnArriving } from './lane.js'
 import { ASK_WITHIN } from './lanes.js'
 import { listener, OpenExchanges, progressOwner } from './open-exchanges.js'
-import { type NoticeOptions, Outgoing, originOf, type PeerLog } from './outgoing.js'
+import { type NoticeOptions, Outgoing, originOf } from './outgoing.js'
+import type { ServerLog } from './options.js'
 import type { Owner } from './owner.js'
 import { leftToStart, notStarted } from './start.js'
 import {
@@ -85,7 +86,7 @@ export class Peer extends Outgoing implements Receiver {
   /** Kinds of repairs that have been logged. */
   readonly #repaired = new Set<string>()
 
-  constructor(channel: Channel, log?: PeerLog, recorder?: ServerRecorder) {
+  constructor(channel: Channel, log?: ServerLog, recorder?: ServerRecorder) {
     super(channel, log, recorder)
     this.#hangs = new HangDetector(channel.transport)
     channel.attach(this)

@@ -12,7 +12,6 @@ import type { LegacyRoute, OverHttp, Upstream } from '../mcp/protocol/upstream.j
 import { Capacity } from './capacity.js'
 import type { ServerFailure } from './era/availability.js'
 import { Detection } from './era/detection.js'
-import { SharedVerdicts } from './era/shared-verdicts.js'
 import { starting } from './era/starting.js'
 import type { Verdict } from './era/verdict.js'
 import { Contradiction, callFault } from './failure.js'
@@ -61,19 +60,11 @@ export class Server implements Upstream {
   constructor(given: ServerOptions, tasks?: TaskOwners) {
     const options = { ...given }
     this.#options = options
-    const { name, transport, fallback, replicas } = options
-    this.#detection = new Detection({
-      ...options,
-      get timeout() {
-        return options.timeouts.probe
-      },
-      get idle() {
-        return options.timeouts.idle
-      },
-      // Only opening a session shows the transport of some servers. Detection needs nothing else of a half.
-      resolveTransport: (verdict, sender) => this.#legacy.sessions.resolveTransport(verdict, sender),
-      shared: replicas && new SharedVerdicts({ records: replicas.records, server: name, transport, fallback }),
-    })
+    const { name, replicas } = options
+    // Only opening a session shows the transport of some servers. Detection needs nothing else of a half.
+    this.#detection = new Detection(options, (verdict, sender) =>
+      this.#legacy.sessions.resolveTransport(verdict, sender),
+    )
     this.#capacity = new Capacity(options, this.#detection)
     this.#tasks = tasks ?? new TaskOwners(options)
     this.#revision = new Revision(this.#tasks, options)

@@ -5,17 +5,8 @@ import { Fault, isAboutOthers } from '../../base/fault/fault.js'
 import { backoff } from '../../base/time/pause.js'
 import { adviceOn, whyInLine } from '../advice.js'
 import { callFault, openingFault } from '../failure.js'
-import type { PeerLog } from '../outgoing.js'
-import type { ChannelError, Transport } from '../transport/channel.js'
-
-export interface AvailabilityOptions {
-  /** The server's name, for people. */
-  name: string
-  transport: Transport
-  /** Whether it is one of several addresses of the server. */
-  isOneOfSeveral?: boolean | undefined
-  log: PeerLog
-}
+import type { ServerOptions } from '../options.js'
+import type { ChannelError } from '../transport/channel.js'
 
 /** A failure of a server: when, in milliseconds since 1970, and why, in one line. */
 export interface ServerFailure {
@@ -28,12 +19,12 @@ const BACKOFF = { http: { first: 1_000, most: 5_000 }, stdio: { first: 1_000, mo
 
 export class Availability {
   isClosed = false
-  readonly #options: AvailabilityOptions
+  readonly #options: ServerOptions
   #failures = 0
   #down: { until: number; fault: Fault } | undefined
   #lastFailure: ServerFailure | undefined
 
-  constructor(options: AvailabilityOptions) {
+  constructor(options: ServerOptions) {
     this.#options = options
   }
 

@@ -1,48 +1,28 @@
 /** Detects the era of a server, once for concurrent callers, and remembers the verdict while it is valid. */
 
 import { Fault, isAboutOthers, needsSignIn } from '../../base/fault/fault.js'
-import type { Json } from '../../base/rpc/splice.js'
-import type { Observe } from '../../mcp/ports/events.js'
-import type { ServerRecorder } from '../../mcp/ports/recorder.js'
-import { type Account, type AccountsByPrincipal, LOCAL } from '../../mcp/protocol/account.js'
+import { type Account, LOCAL } from '../../mcp/protocol/account.js'
 import type { Sender } from '../../mcp/protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../../mcp/protocol/eras.js'
 import type { Exchange } from '../exchange.js'
 import { Contradiction, credentialOf } from '../failure.js'
+import type { ServerOptions } from '../options.js'
 import { Peer } from '../peer.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
-import { Availability, type AvailabilityOptions } from './availability.js'
+import { Availability } from './availability.js'
 import { type ProbeResult, probe, readAnswer } from './probe.js'
-import type { SharedVerdicts } from './shared-verdicts.js'
+import { SharedVerdicts } from './shared-verdicts.js'
 import { Spare } from './spare.js'
 import type { Verdict } from './verdict.js'
-
-export interface DetectionOptions extends AvailabilityOptions {
-  era: 'auto' | Era
-  /** The era that a document claims, which spares the probe until the server contradicts; undefined if none does. */
-  claimed?: (() => Era | undefined) | undefined
-  /** The bridge's own Implementation. */
-  clientInfo: Json
-  /** Milliseconds for the answer to the probe. */
-  timeout: number
-  /** Milliseconds after which a program that was only probed ends; undefined for never. */
-  idle: number | undefined
-  /** Determines the transport of a legacy server by opening a session, and notes it in the verdict. */
-  resolveTransport(verdict: Verdict, sender: Sender | undefined): Promise<void>
-  /** Verdicts of other replicas, if there are any. */
-  shared?: SharedVerdicts | undefined
-  /** The accounts that the bridge uses, if it signs in to the server. */
-  accounts?: AccountsByPrincipal | undefined
-  observe?: Observe | undefined
-  /** Records all messages, for the inspector. */
-  recorder?: ServerRecorder | undefined
-}
 
 /** Milliseconds for which a verdict is valid. Those on programs and on modern servers do not expire. */
 const LIFETIME = { sure: 3_600_000, weak: 300_000, always: Number.POSITIVE_INFINITY }
 
 export class Detection extends Availability {
-  readonly #options: DetectionOptions
+  readonly #options: ServerOptions
+  readonly #resolveTransport: ResolveTransport
+  /** Verdicts of other replicas, if there are any. */
+  readonly #shared: SharedVerdicts | undefined
   #verdict: Verdict | undefined
   /** Running detections by account, so that a sign-in of one account does not delay the others. */
   readonly #detecting = new Map<Account | undefined, Promise<Verdict>>()
@@ -56,9 +36,11 @@ export class Detection extends Availability {
   /** The server has contradicted the claim about its era. */
   #ignoresClaim = false
 
-  constructor(options: DetectionOptions) {
+  constructor(options: ServerOptions, resolveTransport: ResolveTransport) {
     super(options)
     this.#options = options
+    this.#resolveTransport = resolveTransport
+    this.#shared = options.replicas && new SharedVerdicts(options.replicas.records, options)
     this.#spare = new Spare(options, () => this.#starting !== undefined)
   }
 
@@ -106,7 +88,7 @@ export class Detection extends Availability {
     this.#verdict = undefined
     this.#ignoresShared = true
     this.#ignoresClaim = true
-    this.#options.shared?.forget()
+    this.#shared?.forget()
   }
 
   /**
@@ -115,13 +97,13 @@ export class Detection extends Availability {
    * answer `initialize` either. Rejects if the probe fails.
    */
   async isModernAfterAll(verdict: Verdict, peer: Peer, error?: unknown): Promise<boolean> {
-    const { transport, era, timeout, clientInfo, log } = this.#options
+    const { transport, era } = this.#options
     if (verdict.era === 'modern') return true
     const isSure = era !== 'auto' || (!verdict.weak && !this.#unprobed.has(peer))
     const isSilent = error instanceof ChannelError && error.late
     if (isSure || isSilent || transport.kind !== 'stdio' || peer.end) return false
     try {
-      const finding = await probe({ transport, clientInfo, timeout, peer, log })
+      const finding = await probe(this.#options, { peer })
       if (finding.era === 'modern')
         this.#turnedModern(verdict, peer, 'it answered server/discover when it was probed again')
     } catch (failure) {
@@ -237,9 +219,9 @@ export class Detection extends Availability {
   }
 
   async #detect(sender: Sender | undefined): Promise<Verdict> {
-    const { transport, era, timeout, clientInfo, log } = this.#options
+    const { transport, era } = this.#options
     const asks = era === 'auto' && transport.kind !== 'sse'
-    const shared = asks && transport.kind === 'http' ? this.#options.shared : undefined
+    const shared = asks && transport.kind === 'http' ? this.#shared : undefined
     const known = this.#ignoresShared ? undefined : await shared?.recall()
     if (known) return this.#accept(known)
     const claimed = asks && !this.#ignoresClaim ? this.#options.claimed?.() : undefined
@@ -253,15 +235,7 @@ export class Detection extends Availability {
       }
     }
     const finding = asks
-      ? await probe({
-          transport,
-          clientInfo,
-          timeout,
-          headers: credentialOf(sender),
-          account: this.#accountOf(sender),
-          log,
-          recorder: this.#options.recorder,
-        })
+      ? await probe(this.#options, { headers: credentialOf(sender), account: this.#accountOf(sender) })
       : configured(era)
     return this.#settle(finding, sender, shared)
   }
@@ -275,7 +249,7 @@ export class Detection extends Availability {
     const verdict = judge(finding, transport)
     if (finding.era === 'legacy' && peer && finding.unanswered) this.#awaitStart(verdict, peer, finding.unanswered)
     if (finding.era === 'legacy' && transport.kind === 'http' && !finding.spoke)
-      await this.#options.resolveTransport(verdict, sender)
+      await this.#resolveTransport(verdict, sender)
     this.#ignoresShared = false
     shared?.remember(verdict)
     return this.#accept(verdict)
@@ -306,6 +280,9 @@ function judge(finding: Finding, transport: Transport): Verdict {
     ...(finding.era === 'modern' && finding.modernOnly && { alsoLegacy: false }),
   }
 }
+
+/** Determines the transport of a legacy server by opening a session, and notes it in the verdict. */
+type ResolveTransport = (verdict: Verdict, sender: Sender | undefined) => Promise<void>
 
 /** What is known of the era: by a probe, or by the configuration. */
 type Finding = ProbeResult | (Omit<ProbeResult & { era: 'modern' }, 'peer'> & { peer: undefined })

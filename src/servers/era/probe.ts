@@ -6,25 +6,21 @@
 import { Fault } from '../../base/fault/fault.js'
 import { faults } from '../../base/fault/faults.js'
 import type { Response } from '../../base/rpc/message.js'
-import { EMPTY, type Json, objectIn, type Payload, textUnder, value } from '../../base/rpc/splice.js'
-import type { ServerRecorder } from '../../mcp/ports/recorder.js'
+import { EMPTY, objectIn, type Payload, textUnder, value } from '../../base/rpc/splice.js'
 import type { Account } from '../../mcp/protocol/account.js'
 import { isLater, isModern, legacyRevision, NEWEST_MODERN } from '../../mcp/protocol/eras.js'
 import { speaksOnly } from '../../mcp/protocol/legacy-server.js'
 import { discoverParams } from '../../mcp/protocol/modern-server.js'
 import type { Exchange } from '../exchange.js'
 import { errorIn } from '../failure.js'
-import type { PeerLog } from '../outgoing.js'
+import type { ServerOptions } from '../options.js'
 import { Peer } from '../peer.js'
 import { leftToStart } from '../start.js'
-import { ChannelError, type Transport } from '../transport/channel.js'
+import { ChannelError } from '../transport/channel.js'
 
 export interface Probing {
-  transport: Transport
-  /** The bridge's own Implementation, because the probe belongs to no client. */
-  clientInfo: Json
-  /** Milliseconds for the answer. */
-  timeout: number
+  /** Milliseconds for the answer; `timeouts.probe` by default. */
+  timeout?: number
   /** Milliseconds that a program may take to start, as long as it writes to stdout or stderr. */
   start?: number | undefined
   /** An open channel to use. */
@@ -33,8 +29,6 @@ export interface Probing {
   headers?: Readonly<Record<string, string>>
   /** The account that the bridge uses, if it signs in to the server. */
   account?: Account | undefined
-  log: PeerLog
-  recorder?: ServerRecorder | undefined
 }
 
 /** The result of a probe. `why` completes a sentence after "because". */
@@ -76,10 +70,10 @@ const METHOD_REFUSED: ReadonlySet<number> = new Set([405, 501])
  * Probes a server. Rejects with a ChannelError if it is unreachable or refuses the probe without evidence, and with a
  * Fault if it is unusable.
  */
-export async function probe(probing: Probing): Promise<ProbeResult> {
-  const finding = await probeOnce(probing)
+export async function probe(server: ServerOptions, probing: Probing): Promise<ProbeResult> {
+  const finding = await probeOnce(server, probing)
   if (finding !== 'headers refused') return finding
-  const again = await probeOnce(probing)
+  const again = await probeOnce(server, probing)
   if (again !== 'headers refused') return again
   throw new Fault(
     'upstreamIncompatible',
@@ -87,21 +81,15 @@ export async function probe(probing: Probing): Promise<ProbeResult> {
   )
 }
 
-async function probeOnce({
-  transport,
-  clientInfo,
-  timeout,
-  start = 0,
-  peer: open,
-  headers = {},
-  account,
-  log,
-  recorder,
-}: Probing): Promise<ProbeResult | 'headers refused'> {
+async function probeOnce(
+  { transport, clientInfo, timeouts, log, recorder }: ServerOptions,
+  { timeout = timeouts.probe, start = 0, peer: open, headers = {}, account }: Probing,
+): Promise<ProbeResult | 'headers refused'> {
   const peer = open ?? new Peer(await transport.open({ credential: headers }), log, recorder)
   peer.headers = { ...headers, 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
   const exchange = peer.beginExchange()
   exchange.account = account
+  // It belongs to no client.
   peer.send(exchange, 'server/discover', discoverParams(clientInfo))
   peer.headers = {}
   const orThrow = async (finding: ProbeResult | 'headers refused' | Fault) => {

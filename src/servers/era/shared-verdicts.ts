@@ -2,34 +2,28 @@
 
 import type { SharedStore } from '../../mcp/ports/replicas.js'
 import type { Era } from '../../mcp/protocol/eras.js'
+import type { ServerOptions } from '../options.js'
 import type { Transport } from '../transport/channel.js'
 import type { Verdict } from './verdict.js'
-
-export interface SharedVerdictsOptions {
-  records: SharedStore
-  /** The server's name. */
-  server: string
-  /** The configured transport, and the one to try if it fails. */
-  transport: Transport
-  fallback: Transport | undefined
-}
 
 /** Maximum milliseconds for which a verdict is shared, even if it is valid for longer. */
 const AT_MOST = 3_600_000
 
 export class SharedVerdicts {
-  readonly #options: SharedVerdictsOptions
+  readonly #records: SharedStore
+  readonly #options: ServerOptions
   readonly #name: string
 
-  constructor(options: SharedVerdictsOptions) {
+  constructor(records: SharedStore, options: ServerOptions) {
+    this.#records = records
     this.#options = options
-    this.#name = `${options.server} ${options.transport.target}`
+    this.#name = `${options.name} ${options.transport.target}`
   }
 
   /** Returns the verdict of another replica; undefined if there is none or the store fails. */
   async recall(): Promise<Verdict | undefined> {
-    const { records, transport, fallback } = this.#options
-    const text = await records.recall('verdict', this.#name).catch(() => undefined)
+    const { transport, fallback } = this.#options
+    const text = await this.#records.recall('verdict', this.#name).catch(() => undefined)
     if (text === undefined) return undefined
     const { lifetime, kind, ...verdict } = JSON.parse(text) as Omit<Verdict, 'transport' | 'lifetime'> & {
       era: Era
@@ -48,10 +42,10 @@ export class SharedVerdicts {
     const age = performance.now() - verdict.since
     const left = verdict.lifetime - age
     const text = JSON.stringify({ ...verdict, since: Date.now() - age, kind })
-    this.#options.records.remember('verdict', this.#name, text, Math.min(left, AT_MOST)).catch(() => {})
+    this.#records.remember('verdict', this.#name, text, Math.min(left, AT_MOST)).catch(() => {})
   }
 
   forget(): void {
-    this.#options.records.forget('verdict', this.#name)
+    this.#records.forget('verdict', this.#name)
   }
 }

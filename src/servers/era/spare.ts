@@ -1,20 +1,16 @@
 /** The channel that has been used only for the probe: the next session or call can use it. */
 
+import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 
-export interface SpareOptions {
-  /** Milliseconds after which a program that was only probed ends; undefined for never. */
-  readonly idle: number | undefined
-}
-
 export class Spare {
-  readonly #options: SpareOptions
+  readonly #options: ServerOptions
   readonly #isStarting: () => boolean
   #peer: Peer | undefined
   #timer: NodeJS.Timeout | undefined
 
   /** `isStarting`: a program that is slow to start is not idle. */
-  constructor(options: SpareOptions, isStarting: () => boolean) {
+  constructor(options: ServerOptions, isStarting: () => boolean) {
     this.#options = options
     this.#isStarting = isStarting
   }
@@ -30,7 +26,7 @@ export class Spare {
   /** Keeps a channel. If no session or call comes, the program ends like one with an idle session. */
   keep(peer: Peer): void {
     this.#peer = peer
-    const { idle } = this.#options
+    const { idle } = this.#options.timeouts
     if (idle === undefined) return
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => {

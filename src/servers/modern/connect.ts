@@ -12,9 +12,10 @@ import { notStarted } from '../start.js'
  */
 export async function connect(
   principal: string,
-  { transport, timeouts, clientInfo, era, log }: ServerOptions,
+  server: ServerOptions,
   { detection, capacity }: Access,
 ): Promise<Peer> {
+  const { transport, timeouts, era } = server
   detection.throwIfDown()
   await capacity.mayStart(principal)
   try {
@@ -22,7 +23,7 @@ export async function connect(
       return await detection.channel(transport, { stateless: true })
     // A new process may be slow to start, so the probe may take as long as `initialize`.
     const timeout = Math.max(timeouts.probe, timeouts.initialize)
-    const finding = await probe({ transport, clientInfo, timeout, start: timeouts.start, log })
+    const finding = await probe(server, { timeout, start: timeouts.start })
     if (finding.era === 'modern') return finding.peer
     const { peer, unanswered } = finding
     const { start = timeout } = timeouts
