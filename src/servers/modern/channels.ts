@@ -7,21 +7,23 @@
 import { BoundedSet } from '../../base/limits/bounded.js'
 import type { Occupant } from '../../base/limits/occupancy.js'
 import type { Notification, Params, Request } from '../../base/rpc/message.js'
-import { EMPTY, type Json, value } from '../../base/rpc/splice.js'
+import { EMPTY, value } from '../../base/rpc/splice.js'
 import { printable } from '../../base/texts/printable.js'
 import { ANONYMOUS, type Sender } from '../../mcp/protocol/call.js'
 import { requestHeaders } from '../../mcp/protocol/headers.js'
 import { LISTEN, methodTraits } from '../../mcp/protocol/methods.js'
 import { discoverParams } from '../../mcp/protocol/modern-server.js'
 import { ActiveCallers } from '../active-callers.js'
+import { probe } from '../era/probe.js'
 import type { Exchange } from '../exchange.js'
+import { Contradiction } from '../failure.js'
 import type { Access } from '../half.js'
 import { giveLog, LOG, logReader } from '../log-reader.js'
-import type { ServerLog, ServerOptions } from '../options.js'
+import type { ServerOptions } from '../options.js'
 import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
+import { notStarted } from '../start.js'
 import { ChannelError } from '../transport/channel.js'
-import { connect } from './connect.js'
 
 type Caller = Pick<Sender, 'principal' | 'caller'>
 
@@ -67,7 +69,7 @@ export class ModernChannels {
   async open(sender: Caller): Promise<Peer> {
     const key = this.#keyOf(sender)
     const channel = this.#channels.get(key) ?? this.#add(key, sender.principal)
-    return channel.opening as Promise<Peer>
+    return channel.opening
   }
 
   async close(hurry = false): Promise<void> {
@@ -82,35 +84,20 @@ export class ModernChannels {
   }
 
   #add(key: string, principal: string): ModernChannel {
-    const { clientInfo, log } = this.#options
-    const { detection, capacity } = this.#access
-    const isProgram = this.#options.transport.kind === 'stdio'
-    const several = isProgram && key === EVERYBODY && this.#options.several === true
-    const channel = new ModernChannel({
-      principal,
-      several: several || principal === ANONYMOUS,
-      idleLimit: () => capacity.channelIdleLimit(key === EVERYBODY ? undefined : principal),
-      onOver: () => {
-        if (isProgram) capacity.occupancy.leave(channel)
-        if (this.#channels.get(key) === channel) this.#channels.delete(key)
-      },
-      end: () => this.#end(key, channel),
-      onEnd: (error, served) => detection.ended(error, served),
-      clientInfo,
-      log,
-    })
-    if (isProgram) capacity.occupancy.enter(channel)
+    const isShared = key === EVERYBODY
+    const leave = () => {
+      if (this.#channels.get(key) === channel) this.#channels.delete(key)
+    }
+    const end = () => {
+      leave()
+      this.#ending.add(channel)
+      const ended = () => this.#ending.delete(channel)
+      channel.close().then(ended, ended)
+    }
+    const channel: ModernChannel = new ModernChannel(this.#options, this.#access, { principal, isShared, leave, end })
     this.#channels.set(key, channel)
-    const open = () => connect(principal, this.#options, this.#access)
-    channel.connect(open, key === EVERYBODY ? undefined : () => this.#moveSubscriptions(principal))
+    if (!isShared) channel.opening.then(() => this.#moveSubscriptions(principal)).catch(() => {})
     return channel
-  }
-
-  #end(key: string, channel: ModernChannel): void {
-    if (this.#channels.get(key) === channel) this.#channels.delete(key)
-    this.#ending.add(channel)
-    const ended = () => this.#ending.delete(channel)
-    channel.close().then(ended, ended)
   }
 
   /**
@@ -125,38 +112,43 @@ export class ModernChannels {
   }
 }
 
-interface ModernChannelOptions {
+interface Place {
   principal: string
-  several: boolean
-  idleLimit(): number | undefined
+  /** All principals share it. */
+  isShared: boolean
   /** Called when it has ended or could not be opened. */
-  onOver(): void
+  leave(): void
   /** Ends it because it is idle. */
   end(): void
-  /** Called when the channel has ended by itself. `served`: it has answered a call. */
-  onEnd(error: ChannelError, served: boolean): void
-  /** The bridge's own Implementation. */
-  clientInfo: Json
-  log: ServerLog
 }
 
 /** A channel to a modern server. */
-export class ModernChannel implements Occupant, Owner {
+class ModernChannel implements Occupant, Owner {
   readonly ping: NonNullable<Owner['ping']>
-  readonly #options: ModernChannelOptions
-  opening: Promise<Peer> | undefined
+  readonly principal: string
+  readonly end: () => void
+  readonly opening: Promise<Peer>
   /** The peer, once the channel is open. */
   peer: Peer | undefined
+  readonly #options: ServerOptions
+  readonly #access: Access
+  readonly #place: Place
+  readonly #isProgram: boolean
   #closing = false
 
-  constructor(options: ModernChannelOptions) {
+  /** Throws a Fault if there is no room for one more program. */
+  constructor(options: ServerOptions, access: Access, place: Place) {
     this.#options = options
+    this.#access = access
+    this.#place = place
+    this.principal = place.principal
+    this.end = place.end
+    this.#isProgram = options.transport.kind === 'stdio'
     const method = 'server/discover'
     this.ping = { method, params: discoverParams(options.clientInfo), headers: requestHeaders(method, EMPTY) }
-  }
-
-  get principal(): string {
-    return this.#options.principal
+    if (this.#isProgram) access.capacity.occupancy.enter(this)
+    this.opening = this.#open()
+    this.opening.catch(() => this.#leave())
   }
 
   get idleSince(): number | undefined {
@@ -164,7 +156,7 @@ export class ModernChannel implements Occupant, Owner {
   }
 
   get idleLimit(): number | undefined {
-    return this.#options.idleLimit()
+    return this.#access.capacity.channelIdleLimit(this.#place.isShared ? undefined : this.principal)
   }
 
   /** Open requests. */
@@ -172,25 +164,52 @@ export class ModernChannel implements Occupant, Owner {
     return this.peer?.open ?? []
   }
 
-  connect(open: () => Promise<Peer>, opened = () => {}): void {
-    this.opening = open().then((peer) => {
-      this.peer = peer
-      peer.lastUsed = performance.now()
-      if (this.#options.several) peer.activeCallers = new ActiveCallers()
-      peer.owner = this
-      opened()
-      return peer
-    })
-    this.opening.catch(() => this.#options.onOver())
+  async #open(): Promise<Peer> {
+    const { isShared } = this.#place
+    const peer = await this.#connect()
+    this.peer = peer
+    peer.lastUsed = performance.now()
+    const ofSeveral = this.#isProgram && isShared && this.#options.several === true
+    if (ofSeveral || this.principal === ANONYMOUS) peer.activeCallers = new ActiveCallers()
+    peer.owner = this
+    return peer
   }
 
-  end(): void {
-    this.#options.end()
+  /**
+   * Opens a channel; probes a new process first, because the program may have changed its era. Rejects with a Fault, or
+   * with a Contradiction if the program is legacy now.
+   */
+  async #connect(): Promise<Peer> {
+    const { transport, timeouts, era } = this.#options
+    const { detection, capacity } = this.#access
+    detection.throwIfDown()
+    await capacity.mayStart(this.principal)
+    try {
+      if (transport.kind === 'http' || era === 'modern' || detection.hasSpare)
+        return await detection.channel(transport, { stateless: true })
+      // A new process may be slow to start, so the probe may take as long as `initialize`.
+      const timeout = Math.max(timeouts.probe, timeouts.initialize)
+      const finding = await probe(this.#options, { timeout, start: timeouts.start })
+      if (finding.era === 'modern') return finding.peer
+      const { peer, unanswered } = finding
+      const { start = timeout } = timeouts
+      const late = unanswered && peer && notStarted(peer.channel, 'server/discover', { silence: timeout, start })
+      await peer?.channel.close()
+      if (late) throw late
+    } catch (error) {
+      throw detection.failed(error)
+    }
+    throw new Contradiction('modern', 'The server no longer supports 2026-07-28')
+  }
+
+  #leave(): void {
+    if (this.#isProgram) this.#access.capacity.occupancy.leave(this)
+    this.#place.leave()
   }
 
   async close(hurry = false): Promise<void> {
     this.#closing = true
-    const peer = await this.opening?.catch(() => undefined)
+    const peer = await this.opening.catch(() => undefined)
     await peer?.channel.close(hurry)
   }
 
@@ -215,8 +234,8 @@ export class ModernChannel implements Occupant, Owner {
   }
 
   ended(error: ChannelError): void {
-    this.#options.onOver()
-    if (!this.#closing) this.#options.onEnd(error, this.peer?.hasServed === true)
+    this.#leave()
+    if (!this.#closing) this.#access.detection.ended(error, this.peer?.hasServed === true)
   }
 
   /** A server may end a subscription by cancelling it (MCP 2026-07-28, basic/patterns/cancellation). */
