@@ -1,8 +1,8 @@
 /** An exchange: one request to a server, the call that it belongs to, and its unread messages. */
 
 import type { Fault } from '../base/fault/fault.js'
-import { type Memory, NOBODY, type Reservation, SMALL } from '../base/limits/memory.js'
-import { type Id, idKey, type Params, type Request, type Response } from '../base/rpc/message.js'
+import { type Memory, NOBODY, SMALL } from '../base/limits/memory.js'
+import { type Id, idKey, type Params, type Response } from '../base/rpc/message.js'
 import { bytesIn, type JsonSource, weightOf } from '../base/rpc/source.js'
 import type { Json } from '../base/rpc/splice.js'
 import type { PassedEvent } from '../base/rpc/sse.js'
@@ -12,6 +12,7 @@ import type { Account } from '../mcp/protocol/account.js'
 import type { Call } from '../mcp/protocol/call.js'
 import { methodTraits } from '../mcp/protocol/methods.js'
 import { type LaneCall, ROOM, type Turn } from './lane.js'
+import type { ServerQuestion } from './legacy/question.js'
 import { type Channel, ChannelError, noMemoryForAnswer } from './transport/channel.js'
 import { Unread } from './unread.js'
 
@@ -30,23 +31,6 @@ export type Arrival =
   | { kind: 'question'; question: ServerQuestion }
   | Response
   | UnreadResponse
-
-/** A request that the server sends to the client during a call. */
-export interface ServerQuestion {
-  request: Request
-  /** It certainly belongs to one call: it arrived on that call's stream, or names its task. */
-  addressed: boolean
-  /** The call through which the client is asked; undefined while it waits for one. */
-  carrier?: Exchange | undefined
-  /** The client has been asked. */
-  shown?: boolean
-  /** The server has cancelled it. */
-  withdrawn: boolean
-  /** Called when the server cancels it. */
-  onWithdrawn?: () => unknown
-  /** The reservation for it, until it has been answered. */
-  reservation: Reservation
-}
 
 /** A request of the server that was refused because the client had not declared the capability for it. */
 export interface Refusal {

@@ -54,7 +54,7 @@ function start() {
       parseText(`{"jsonrpc":"2.0","id":${id},"method":"elicitation/create","params":{}}`) as Request,
       undefined,
     )
-  const given = (at: number) => running[at]?.takeQuestions().map(({ request }) => request.id)
+  const given = (at: number) => running[at]?.takeQuestions().map(({ id }) => id)
   /** Reads a call until the server asks its client. */
   const isAsked = async (one: AskedCall) => (await one.leg(CALL, () => true)).kind === 'asks'
   return { call, ask, given, said, isAsked }

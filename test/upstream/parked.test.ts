@@ -6,10 +6,10 @@ import { newKey } from '../../src/base/crypto/seal.js'
 import { unlimited } from '../../src/base/limits/memory.js'
 import { EMPTY, parseObject, value } from '../../src/base/rpc/splice.js'
 import { type Call, type Final, ignoreNotifications, type Reply } from '../../src/mcp/protocol/call.js'
-import type { ServerQuestion } from '../../src/servers/exchange.js'
 import type { AskedCall, LegEnd } from '../../src/servers/legacy/asked-call.js'
 import { CompletedElicitations } from '../../src/servers/legacy/completed-elicitations.js'
 import { ParkedCalls, type ParkedOptions } from '../../src/servers/legacy/parked.js'
+import type { ServerQuestion } from '../../src/servers/legacy/question.js'
 import { type RequiredUrl, UrlElicitation } from '../../src/servers/legacy/required-urls.js'
 import type { LegacySession } from '../../src/servers/legacy/session.js'
 import { stopClock } from '../support/clock.js'
@@ -136,7 +136,7 @@ t.test('bounds parked calls in total and per principal', async (t) => {
 /** Makes a call during which the server asks once, and answers the question. */
 function asksOnce(reply: Final): AskedCall {
   const legs: LegEnd[] = [{ kind: 'asks' }, reply]
-  const question = { request: { method: 'elicitation/create' } } as unknown as ServerQuestion
+  const question = { method: 'elicitation/create' } as unknown as ServerQuestion
   const running = {
     session: SESSION,
     over: false,

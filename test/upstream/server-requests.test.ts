@@ -80,9 +80,9 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
 }
 
 const FORM = 'elicitation/create'
-const idsIn = (exchange: Exchange) => exchange.takeQuestions().map(({ request }) => request.id)
-const answers = (serverRequests: ServerRequests, exchange: Exchange) => {
-  for (const question of exchange.takeQuestions()) serverRequests.respond(question, '{}')
+const idsIn = (exchange: Exchange) => exchange.takeQuestions().map(({ id }) => id)
+const answers = (exchange: Exchange) => {
+  for (const question of exchange.takeQuestions()) question.respond('{}')
 }
 
 t.test('a request for roots without a call waits for one, or is refused after 55 s', async (t) => {
@@ -185,8 +185,8 @@ t.test('an unaddressed question goes to the oldest waiting call that has had non
   ask(2, FORM)
   ask(3, FORM)
   const [first] = one.takeQuestions()
-  t.same([first?.request.id, ...idsIn(one), ...idsIn(two), ...idsIn(parked)], ['1', '2'], 'and then to the oldest')
-  if (first) serverRequests.respond(first, '{}')
+  t.same([first?.id, ...idsIn(one), ...idsIn(two), ...idsIn(parked)], ['1', '2'], 'and then to the oldest')
+  if (first) first.respond('{}')
   t.equal(first?.addressed, false)
 })
 
@@ -202,7 +202,7 @@ t.test('an unaddressed question goes to a call of a tool that has asked before',
   asker.read = another.read = false
   ask(4, FORM)
   t.same(idsIn(quiet), ['4'], 'unless only a call that never asked has a client that waits')
-  answers(serverRequests, quiet)
+  answers(quiet)
 })
 
 t.test('a call is known to ask if no other can have asked, and not otherwise', async (t) => {
@@ -264,7 +264,7 @@ t.test('an unanswered question moves on at the end of its call, or waits', async
   await clock.pass(2_000)
   t.same(said, [['1', -32603]])
   serverRequests.moveOn(question)
-  serverRequests.respond(question, '{}')
+  question.respond('{}')
   t.equal(said.length, 1, 'it is answered once')
 })
 
@@ -282,7 +282,7 @@ t.test('a withdrawn question gets no answer', async (t) => {
   t.equal(settled(), 2)
   const [question] = exchange.takeQuestions()
   t.equal(question?.withdrawn, true)
-  if (question) serverRequests.respond(question, '{}')
+  if (question) question.respond('{}')
   await clock.pass(60_000)
   t.same(said, [])
 })
@@ -304,7 +304,7 @@ t.test('refuses what was not declared, and names the calls that may have caused 
     ['3', -32602],
     ['4', -32601],
   ])
-  answers(serverRequests, one)
+  answers(one)
   t.same(said.at(-1), ['5', '{}'])
 })
 

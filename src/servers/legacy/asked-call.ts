@@ -5,20 +5,20 @@
 
 import { Fault } from '../../base/fault/fault.js'
 import type { Params, Response, Sent } from '../../base/rpc/message.js'
-import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../../base/rpc/splice.js'
+import { EMPTY, type Json, keys, objectIn, type Payload, parseObject, raw, value } from '../../base/rpc/splice.js'
 import { HangUp } from '../../base/time/hang-up.js'
 import type { Call, Final, ServerNotification } from '../../mcp/protocol/call.js'
-import { liftQuestion } from '../../mcp/protocol/input.js'
+import { wellFormed } from '../../mcp/protocol/input.js'
 import { decodeReply } from '../../mcp/protocol/legacy-server.js'
 import { RELATED_TASK, withoutEnvelope } from '../../mcp/protocol/meta.js'
 import { isWantedLevel } from '../../mcp/protocol/methods.js'
-import type { Arrival, Exchange, ServerQuestion } from '../exchange.js'
+import type { Arrival, Exchange } from '../exchange.js'
 import { answerOf, Contradiction, contradicts, errorIn } from '../failure.js'
 import { failureIn } from '../refusals.js'
 import { type Loss, SessionLost } from '../session-loss.js'
 import { ChannelError } from '../transport/channel.js'
 import { waitingCall } from '../waiting-call.js'
-import { answerTo, noAnswerTo, progressOf } from './answers.js'
+import type { ServerQuestion } from './question.js'
 import type { LegacySession } from './session.js'
 
 /** How a leg ends: with the answer, or because the server asks something. */
@@ -138,28 +138,19 @@ export class AskedCall {
   /** Returns `inputRequests` for the open questions. */
   inputRequests(capabilities: Json): Json {
     const declared = parseObject(capabilities)
-    const requests = [...this.#open()].map(([key, { request }]) => {
-      const { method, params } = request
-      return `"${key}":${liftQuestion(method, typeof params === 'string' ? EMPTY : params, declared)}`
-    })
+    const requests = [...this.#open()].map(([key, question]) => `"${key}":${question.lifted(declared)}`)
     return `{${requests.join(',')}}`
   }
 
   /** Sends the client's answer to one question to the server. */
   answer(key: string, answer: Payload): void {
-    const question = this.questions.get(key)
-    if (!question) return
+    this.questions.get(key)?.answer(answer)
     this.questions.delete(key)
-    const { serverRequests, handshake } = this.session
-    serverRequests.respond(question, answerTo(question, answer, handshake.revision), 'rebuilt')
   }
 
   /** Sends progress for questions with a progress token, so that the server keeps waiting for the client. */
   sendProgress(progress: number): void {
-    for (const [, question] of this.#open()) {
-      const params = progressOf(question, progress)
-      if (params !== undefined) this.session.link.peer.notify('notifications/progress', params).catch(() => {})
-    }
+    for (const [, question] of this.#open()) question.sendProgress(progress)
   }
 
   /**
@@ -186,7 +177,7 @@ export class AskedCall {
     const movesOn = answered || serverRequests.hasOther(this.#exchange)
     const moving = open.filter(({ addressed, shown }) => movesOn && !addressed && (answered || !shown))
     this.questions.clear()
-    for (const question of open) if (!moving.includes(question)) serverRequests.respond(question, noAnswerTo(question))
+    for (const question of open) if (!moving.includes(question)) question.decline()
     return moving
   }
 
@@ -223,7 +214,7 @@ export class AskedCall {
   /** Keeps a question for the client. Returns the current time if it is the first one. */
   #keep(question: ServerQuestion): number | undefined {
     const first = this.questions.size === 0
-    this.questions.set(`${question.request.method.split('/', 1)[0]}-${++this.#asked}`, question)
+    this.questions.set(`${question.method.split('/', 1)[0]}-${++this.#asked}`, question)
     return first ? performance.now() : undefined
   }
 
@@ -231,7 +222,7 @@ export class AskedCall {
   #refuse(question: ServerQuestion): void {
     this.#hadNoRoom = true
     this.session.serverRequests.hadNoRoom = true
-    this.session.serverRequests.respond(question, NO_ROOM)
+    question.respond(NO_ROOM)
   }
 
   #refuseAll(): void {
@@ -254,6 +245,16 @@ export class AskedCall {
       else yield [key, question]
     }
   }
+}
+
+/** The valid answers of a client to open questions, by their keys. */
+export function validAnswers({ questions }: Pick<AskedCall, 'questions'>, responses: Payload): [string, Payload][] {
+  return keys(responses).flatMap((key) => {
+    const question = questions.get(key)
+    const answer = question && objectIn(responses, key)
+    const good = question && answer && wellFormed(question.method, answer)
+    return good ? [[key, good]] : []
+  })
 }
 
 /**

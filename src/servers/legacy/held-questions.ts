@@ -1,5 +1,5 @@
 /** Questions of a legacy server that arrived while no call was running: they wait for a call that begins soon. */
-import type { ServerQuestion } from '../exchange.js'
+import type { ServerQuestion } from './question.js'
 
 export interface HeldQuestionsOptions {
   /** Whether another request has been open for so long that it probably waits for the answer to a held question. */
@@ -22,7 +22,7 @@ export class HeldQuestions {
   }
 
   hold(question: ServerQuestion): void {
-    const hold = question.request.method === 'roots/list' ? HOLD['roots/list'] : HOLD.others
+    const hold = question.method === 'roots/list' ? HOLD['roots/list'] : HOLD.others
     const until = performance.now() + hold
     const wait = () => {
       const left = until - performance.now()

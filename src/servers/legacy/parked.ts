@@ -12,17 +12,16 @@ import { BoundedMap } from '../../base/limits/bounded.js'
 import { MAX_ROUNDS } from '../../base/limits/constants.js'
 import type { Memory, Reservation } from '../../base/limits/memory.js'
 import { canonical } from '../../base/rpc/canonical.js'
-import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf } from '../../base/rpc/splice.js'
+import { EMPTY, edit, keys, type Payload, parseObject, sizeOf } from '../../base/rpc/splice.js'
 import { Deadline } from '../../base/time/time.js'
 import type { Observe } from '../../mcp/ports/events.js'
 import type { Call, Final } from '../../mcp/protocol/call.js'
-import { wellFormed } from '../../mcp/protocol/input.js'
 import { CALL_TOOL } from '../../mcp/protocol/methods.js'
 import { callFault, cancelReason } from '../failure.js'
 import type { Parking } from '../options.js'
 import { weightOfWaiting } from '../waiting-call.js'
-import { PROGRESS_EVERY } from './answers.js'
-import { type AskedCall, noRoom } from './asked-call.js'
+import { type AskedCall, noRoom, validAnswers } from './asked-call.js'
+import { PROGRESS_EVERY } from './question.js'
 import { keyed, type RequiredUrl, UrlElicitation, urlAnswers, urlRequests } from './required-urls.js'
 import { invalid, type RetryState, RetryStates, type SealingOptions } from './retry-state.js'
 import type { LegacySession } from './session.js'
@@ -370,17 +369,8 @@ function declined(call: Call, session: LegacySession): Final {
 
 /** The valid answers to open questions. Throws a Fault if all answers are invalid. */
 function wellFormedAnswers(running: AskedCall, responses: Payload): [string, Payload][] {
-  const given: [string, Payload][] = []
-  let malformed = 0
-  for (const key of keys(responses)) {
-    const question = running.questions.get(key)
-    if (!question) continue
-    const answer = objectIn(responses, key)
-    const good = answer && wellFormed(question.request.method, answer)
-    if (good) given.push([key, good])
-    else malformed++
-  }
-  if (malformed > 0 && given.length === 0)
+  const given = validAnswers(running, responses)
+  if (given.length === 0 && keys(responses).some((key) => running.questions.has(key)))
     throw new Fault('invalidParams', 'inputResponses contains no valid answer to any request in inputRequests')
   return given
 }

@@ -3,21 +3,21 @@
  * waits for its call.
  */
 
-import { idKey, type Params, type Request, type RpcError } from '../../base/rpc/message.js'
+import { idKey, type Params, type Request } from '../../base/rpc/message.js'
 import { weightOf } from '../../base/rpc/source.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, textUnder, value } from '../../base/rpc/splice.js'
 import { ECHOED, printable } from '../../base/texts/printable.js'
 import type { AskedClient } from '../../mcp/protocol/call.js'
 import { cancelledId } from '../../mcp/protocol/cancelled.js'
-import type { MessageOrigin } from '../../mcp/protocol/encoded.js'
 import type { LegacyRevision } from '../../mcp/protocol/eras.js'
 import { capabilityFor, isShowable, type Needed, uncovered } from '../../mcp/protocol/input.js'
 import { RELATED_TASK } from '../../mcp/protocol/meta.js'
 import { methodTraits } from '../../mcp/protocol/methods.js'
-import type { Exchange, ServerQuestion } from '../exchange.js'
+import type { Exchange } from '../exchange.js'
 import type { Peer } from '../peer.js'
-import { BesideCalls } from './beside-calls.js'
+import { askBeside } from './beside-calls.js'
 import { HeldQuestions } from './held-questions.js'
+import { ServerQuestion } from './question.js'
 import type { QuestionHistory } from './question-history.js'
 
 export interface ServerRequestsOptions {
@@ -52,7 +52,7 @@ export class ServerRequests {
     },
     refuse: (question) => {
       const message = 'No call is in progress that this request could belong to'
-      this.respond(question, { code: -32603, message })
+      question.respond({ code: -32603, message })
     },
   })
   /** A question was refused, because too many calls wait for answers. */
@@ -64,7 +64,6 @@ export class ServerRequests {
   readonly #capabilities: Payload
   /** Unanswered questions, by their ids. */
   readonly #open = new Map<string, ServerQuestion>()
-  readonly #beside: BesideCalls
   readonly #began = performance.now()
   /** The server has sent a request that names no call. */
   #hasAsked = false
@@ -73,19 +72,13 @@ export class ServerRequests {
     this.#peer = peer
     this.#options = options
     this.#capabilities = parseObject(options.capabilities)
-    this.#beside = new BesideCalls({
-      revision: options.revision,
-      respond: (question, answer, origin) => this.respond(question, answer, origin),
-      moveOn: (question) => this.moveOn(question),
-      notify: (method, params) => peer.notify(method, params),
-    })
   }
 
   /** Gives the waiting questions to a call that has begun and whose client may be asked, or to its client. */
   giveHeld(exchange: Exchange): void {
     const client = exchange.call?.client
     for (const question of this.held.takeAll()) {
-      if (client) this.#beside.ask(question, client)
+      if (client) this.#askBeside(question, client)
       else this.#give(question, exchange)
     }
   }
@@ -93,12 +86,12 @@ export class ServerRequests {
   /** Gives the waiting questions to a client that has connected, if it is one of this session. */
   askHeld(): void {
     const client = this.held.questions.size > 0 ? this.#options.client() : undefined
-    if (client) for (const question of this.held.takeAll()) this.#beside.ask(question, client)
+    if (client) for (const question of this.held.takeAll()) this.#askBeside(question, client)
   }
 
   /** Refuses the waiting questions: they were for a client that has gone. */
   refuseHeld(): void {
-    for (const question of this.held.takeAll()) this.respond(question, { code: -32603, message: 'The client has gone' })
+    for (const question of this.held.takeAll()) question.respond({ code: -32603, message: 'The client has gone' })
   }
 
   /** Takes a request of the server: answers or refuses it, or gives it to the call that it belongs to. */
@@ -137,8 +130,8 @@ export class ServerRequests {
         code: -32603,
         message: 'The bridge has no memory left for this request (limits.memory)',
       })
-    const question: ServerQuestion = { request, addressed: addressee !== undefined, withdrawn: false, reservation }
-    this.#open.set(idKey(id), question)
+    const asking = { peer, open: this.#open, revision: this.#options.revision }
+    const question = new ServerQuestion(request, addressee !== undefined, asking, reservation)
     if (method === 'roots/list') this.knowsRoots = true
     this.#give(question, addressee)
   }
@@ -156,7 +149,7 @@ export class ServerRequests {
 
   /** Gives an open question to another call, because its call has ended. */
   moveOn(question: ServerQuestion): void {
-    if (this.#open.get(idKey(question.request.id)) === question) this.#give(question, undefined)
+    if (question.isOpen) this.#give(question, undefined)
   }
 
   /**
@@ -164,36 +157,17 @@ export class ServerRequests {
    * refused.
    */
   refuses(question: ServerQuestion, exchange: Exchange, capabilities: Payload): boolean {
-    const { request } = question
-    const params = typeof request.params === 'string' ? EMPTY : request.params
-    const needed = capabilityFor(request.method, params)
-    const lacking = uncovered(request.method, params, capabilities)
+    const { method, params } = question
+    const needed = capabilityFor(method, params)
+    const lacking = uncovered(method, params, capabilities)
     if (!needed || lacking === undefined) return false
-    if (!this.#close(question)) return true
-    this.#refuse(request, needed, lacking, exchange)
+    if (question.close()) this.#refuse(question, needed, lacking, exchange)
     return true
   }
 
-  /** Sends the answer to a question, unless the server has withdrawn it. */
-  respond(question: ServerQuestion, answer: Json | RpcError, origin?: MessageOrigin): void {
-    const { id } = question.request
-    question.reservation.end()
-    // The server may have used the id for another request in the meantime.
-    if (this.#open.get(idKey(id)) !== question) return
-    this.#open.delete(idKey(id))
-    this.#peer.respond(id, answer, origin)
-  }
-
-  /** Ends all reservations. Nothing can be answered any more. */
+  /** Ends what all questions hold. Nothing can be answered any more. */
   close(): void {
-    this.#beside.close()
-    for (const { reservation } of this.#open.values()) reservation.end()
-  }
-
-  /** Removes a question. Returns whether it was open. */
-  #close({ request, reservation }: ServerQuestion): boolean {
-    reservation.end()
-    return this.#open.delete(idKey(request.id))
+    for (const question of this.#open.values()) question.end()
   }
 
   /** Takes the server's `notifications/cancelled`: withdraws the question that it names. */
@@ -202,8 +176,7 @@ export class ServerRequests {
     const question = id && this.#open.get(idKey(id))
     if (!question) return
     question.withdrawn = true
-    this.#close(question)
-    this.#beside.withdraw(question)
+    question.close()
     question.onWithdrawn?.()
     this.held.drop(question)
     this.#peer.settled()
@@ -235,10 +208,15 @@ export class ServerRequests {
    */
   #give(question: ServerQuestion, addressee: Exchange | undefined): void {
     const client = addressee ? undefined : this.#askedClient()
-    question.carrier = client ? undefined : (addressee ?? this.#mostLikely())
-    if (client) this.#beside.ask(question, client)
-    else if (question.carrier) question.carrier.arrive({ kind: 'question', question })
+    const carrier = client ? undefined : (addressee ?? this.#mostLikely())
+    question.carrier = carrier
+    if (client) this.#askBeside(question, client)
+    else if (carrier) carrier.arrive({ kind: 'question', question })
     else this.held.hold(question)
+  }
+
+  #askBeside(question: ServerQuestion, client: AskedClient): void {
+    askBeside(question, client, () => this.moveOn(question)).catch(() => {})
   }
 
   /** The client to be asked beside its calls: that of the likeliest call, or else a connected one. */
@@ -269,10 +247,10 @@ export class ServerRequests {
    * Refuses a request because the client has not declared the capability for it, and notes that for the calls it may
    * concern.
    */
-  #refuse(request: Request, { name, under }: Needed, lacking: string, exchange: Exchange | undefined): void {
+  #refuse({ id, method }: Pick<Request, 'id' | 'method'>, { name, under }: Needed, lacking: string, exchange: Exchange | undefined): void {
     const isPart = lacking !== name
-    const said = isPart ? `The client does not offer ${lacking}` : refusalOf(request.method)
-    this.#peer.respond(request.id, { code: isPart ? -32602 : -32601, message: said })
+    const said = isPart ? `The client does not offer ${lacking}` : refusalOf(method)
+    this.#peer.respond(id, { code: isPart ? -32602 : -32601, message: said })
     if (!this.#options.blames) return
     const suspects = exchange ? [exchange] : this.#candidates()
     const refusal = { name, needed: under, said, certain: suspects.length === 1 }

@@ -12,7 +12,6 @@ import {
   EMPTY,
   edit,
   type Json,
-  keys,
   objectIn,
   type Payload,
   parseObject,
@@ -24,7 +23,6 @@ import {
 import { HangUp } from '../../base/time/hang-up.js'
 import { pause } from '../../base/time/pause.js'
 import type { Call, Final } from '../../mcp/protocol/call.js'
-import { wellFormed } from '../../mcp/protocol/input.js'
 import { decodeReply, encodeParams } from '../../mcp/protocol/legacy-server.js'
 import { CALL_TOOL } from '../../mcp/protocol/methods.js'
 import { isTerminal, liftTask, statusOf } from '../../mcp/protocol/tasks.js'
@@ -32,7 +30,7 @@ import { callFault } from '../failure.js'
 import { throwIfRefused } from '../refusals.js'
 import { SessionLost } from '../session-loss.js'
 import { waitingCall, weightOfWaiting } from '../waiting-call.js'
-import { AskedCall } from './asked-call.js'
+import { AskedCall, validAnswers } from './asked-call.js'
 import type { WhenRequired } from './required-urls.js'
 import type { SealingOptions } from './retry-state.js'
 import type { LegacySession } from './session.js'
@@ -318,12 +316,7 @@ export class LegacyTasks {
     const responses = parseObject(given)
     const { waiting } = task
     if (!waiting) return
-    for (const key of keys(responses)) {
-      const question = waiting.questions.get(key)
-      const answer = question && objectIn(responses, key)
-      const good = question && answer && wellFormed(question.request.method, answer)
-      if (good) waiting.answer(key, good)
-    }
+    for (const [key, answer] of validAnswers(waiting, responses)) waiting.answer(key, answer)
     task.answered()
   }
 
