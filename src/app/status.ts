@@ -85,7 +85,7 @@ export function processNow(version: string): ProcessNow {
 /** The programs of a server that run, their memory, and its last failure. */
 function inOperation(mount: Mount | undefined): Pick<ServerStatus, 'programs' | 'memory' | 'lastError'> {
   if (!mount) return {}
-  const { isProgram, programs, lastFailure } = mount.server
+  const { isProgram, programs = [], lastFailure } = mount.server
   return {
     ...(isProgram && { programs: programs.length, memory: memoryOf(programs) }),
     ...(lastFailure && { lastError: { at: new Date(lastFailure.at).toISOString(), why: lastFailure.why } }),

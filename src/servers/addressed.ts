@@ -15,6 +15,7 @@ import type { ForwardInitialize, LegacyRoute, OverHttp } from '../mcp/protocol/u
 import { choose } from './addresses.js'
 import type { ServerFailure } from './era/availability.js'
 import type { Verdict } from './era/verdict.js'
+import type { DirectSessionOpening } from './legacy/direct-sessions.js'
 import { ReopeningSession } from './legacy/reopening-session.js'
 import type { ServerBounds, ServerOptions } from './options.js'
 import { keyOf, Placed } from './placed.js'
@@ -91,24 +92,12 @@ export class AddressedServer implements UpstreamServer {
       .at(0)
   }
 
-  get programs(): readonly number[] {
-    return []
-  }
-
-  get pause(): { failures: number; ms: number } | undefined {
-    return undefined
-  }
-
   get parked(): number {
     return this.#sum(({ parked }) => parked)
   }
 
   get sessions(): number {
     return this.#sum(({ sessions }) => sessions)
-  }
-
-  get isProgram(): boolean {
-    return false
   }
 
   get patience(): Server['patience'] {
@@ -192,28 +181,17 @@ export class AddressedServer implements UpstreamServer {
       return server.legacyRoute(sender)
     })
     if (route === 'translate') return route
-    return { ...route, connect: this.#connectAt(at) }
-  }
-
-  /** Opens sessions at an address, or at another one if nothing has reached it. A client that cannot open another one keeps moving. */
-  #connectAt(first: ServerPlace | undefined): ForwardInitialize {
-    return (opening, from, options) => {
-      let at = first
-      if (!options.reopens)
-        return this.#anywhere(at, async (server) => {
-          const route = await server.legacyRoute(from)
-          return route === 'translate' ? undefined : route.connect(opening, from, options)
+    // At this address, or at another one if nothing has reached it. A session that reopens keeps moving.
+    const connect: ForwardInitialize = (opening, from, options) => {
+      let last = at
+      const open = (how: DirectSessionOpening, grant = from.grant) =>
+        this.#anywhere(last, (server, place) => {
+          last = place
+          return server.openSession(opening, { ...from, grant }, how)
         })
-      let call = options.call
-      return ReopeningSession.open((write, grant = from.grant) => {
-        const opened = this.#anywhere(at, (server, place) => {
-          at = place
-          return server.openSession(opening, { ...from, grant }, { call, write })
-        })
-        call = undefined
-        return opened
-      }, this.#options.log)
+      return ReopeningSession.connect(open, options, this.#options.log)
     }
+    return { ...route, connect }
   }
 
   connected(principal: string, client?: AskedClient, maySleep = false): () => void {

@@ -25,7 +25,12 @@ import { TaskOwners } from './task-owners.js'
 import { HttpTransport } from './transport/http.js'
 
 /** What a server is to the rest of the bridge, at one address or at several. */
-export type UpstreamServer = Pick<Server, Exclude<keyof Server, 'openSession'>>
+export interface UpstreamServer
+  extends Omit<Server, 'openSession' | 'programs' | 'pause' | 'isProgram'>,
+    Partial<Pick<Server, 'programs' | 'pause' | 'isProgram'>> {
+  /** Its addresses, if it has several. */
+  readonly addresses?: readonly AddressHealth[]
+}
 
 /** The state of one of several addresses. */
 export interface AddressHealth {
@@ -108,11 +113,6 @@ export class Server implements Upstream {
   /** The number of sessions with it, or of its processes. */
   get sessions(): number {
     return this.#capacity.occupancy.used
-  }
-
-  /** Its addresses, if it has several. */
-  get addresses(): readonly AddressHealth[] | undefined {
-    return undefined
   }
 
   /** The process ids of its running programs. */

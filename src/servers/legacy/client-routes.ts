@@ -12,7 +12,7 @@ import type { Access } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import type { DirectServerSession } from './direct-session.js'
 import { type DirectSessionOpening, DirectSessions } from './direct-sessions.js'
-import { type OpenDirectSession, ReopeningSession } from './reopening-session.js'
+import { ReopeningSession } from './reopening-session.js'
 import type { LegacySessions } from './sessions.js'
 import { StartingSessions } from './starting-sessions.js'
 
@@ -37,7 +37,12 @@ export class ClientRoutes {
     const since = performance.now()
     const verdict = await this.#withSessions(sender)
     if (!verdict) return 'translate'
-    const connect = this.#connectTo(verdict)
+    const connect: ForwardInitialize = (opening, from, options) =>
+      ReopeningSession.connect(
+        (how, grant = from.grant) => this.open(opening, { ...from, grant }, how),
+        options,
+        this.#options.log,
+      )
     const { startWait } = this.#options.timeouts
     const { kind } = verdict.transport
     if (kind === 'http')
@@ -50,27 +55,13 @@ export class ClientRoutes {
     }
   }
 
-  #connectTo(verdict: Verdict): ForwardInitialize {
-    return (opening, from, { reopens, call, forwarded }) => {
-      if (!reopens) return this.#directSessions.connect(verdict, opening, from, { call, fromHttp: true, forwarded })
-      let first: { verdict: Verdict; call: number | undefined } | undefined = { verdict, call }
-      const open: OpenDirectSession = async (write, grant = from.grant) => {
-        const { verdict: known, call: number } = first ?? {}
-        first = undefined
-        return this.open(opening, { ...from, grant }, { call: number, write }, known)
-      }
-      return ReopeningSession.open(open, this.#options.log)
-    }
-  }
-
   /** Opens a session of a client. Undefined if the server has none. Rejects with a Fault. */
   async open(
     opening: Request,
     sender: Sender,
     options: DirectSessionOpening,
-    known?: Verdict,
   ): Promise<DirectServerSession | undefined> {
-    const verdict = known ?? (await this.#withSessions(sender))
+    const verdict = await this.#withSessions(sender)
     return verdict && this.#directSessions.connect(verdict, opening, sender, options)
   }
 

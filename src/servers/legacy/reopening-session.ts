@@ -5,16 +5,8 @@
 
 import { Fault } from '../../base/fault/fault.js'
 import type { Log } from '../../base/log/events.js'
-import {
-  type Id,
-  jsonOf,
-  type Notification,
-  notification,
-  type Request,
-  type Response,
-  type Sent,
-} from '../../base/rpc/message.js'
-import { detach, type Wire } from '../../base/rpc/source.js'
+import { type Id, jsonOf, notification, type Request, type Response, type Sent } from '../../base/rpc/message.js'
+import { detach } from '../../base/rpc/source.js'
 import { EMPTY, isEmpty, keys, objectIn, type Payload, raw, value, write } from '../../base/rpc/splice.js'
 import { ECHOED, printable } from '../../base/texts/printable.js'
 import { HangUp, type Signal } from '../../base/time/hang-up.js'
@@ -29,10 +21,12 @@ import type {
   AgreedSettings,
   AnsweredInitialize,
   DirectSession,
+  ForwardInitialize,
   SessionListener,
   TakeSessionMessage,
 } from '../../mcp/protocol/upstream.js'
 import type { DirectServerSession } from './direct-session.js'
+import type { DirectSessionOpening } from './direct-sessions.js'
 import { answeredWith, resultIn } from './handshake.js'
 import { KeptSettings } from './kept-settings.js'
 import { OpenServerRequests } from './open-server-requests.js'
@@ -40,12 +34,9 @@ import { SeenLists } from './seen-lists.js'
 
 /**
  * Sends the client's `initialize` to the server. Resolves to undefined if the server does not support sessions. Rejects
- * with a Fault. `write` encodes the server's own requests and notifications for the client; `grant` is that of its last request.
+ * with a Fault. `grant` is that of the client's last request.
  */
-export type OpenDirectSession = (
-  write: (message: Request | Notification) => Wire,
-  grant?: Grant,
-) => Promise<DirectServerSession | undefined>
+type OpenDirectSession = (options: DirectSessionOpening, grant?: Grant) => Promise<DirectServerSession | undefined>
 
 type ReopeningLog = Pick<Log, 'debug' | 'warn'>
 
@@ -96,10 +87,15 @@ export class ReopeningSession implements DirectSession {
     this.#log = log
   }
 
-  /** Opens the first session. Resolves to undefined if the server does not support sessions. Rejects with a Fault. */
-  static async open(open: OpenDirectSession, log: ReopeningLog): Promise<DirectSession | undefined> {
+  /** Opens the session of a client, which reopens if the client needs that. */
+  static async connect(
+    open: OpenDirectSession,
+    { reopens, call, forwarded }: Parameters<ForwardInitialize>[2],
+    log: ReopeningLog,
+  ): Promise<DirectSession | undefined> {
+    if (!reopens) return open({ call, fromHttp: true, forwarded })
     const openRequests = new OpenServerRequests(1)
-    const direct = await open((message) => openRequests.write(message))
+    const direct = await open({ call, write: (message) => openRequests.write(message) })
     return direct?.revision === undefined
       ? direct
       : new ReopeningSession(direct, direct.revision, openRequests, open, log)
@@ -199,7 +195,7 @@ export class ReopeningSession implements DirectSession {
 
   async #reopen(): Promise<DirectServerSession> {
     const openRequests = new OpenServerRequests(++this.#sessions)
-    const opened = await this.#open((message) => openRequests.write(message), this.#grant)
+    const opened = await this.#open({ write: (message) => openRequests.write(message) }, this.#grant)
     if (this.#closed.aborted) {
       opened?.close()
       throw new Fault('upstreamUnavailable', 'The client has gone')
