@@ -19,9 +19,9 @@ import type { ClientRoutes } from './legacy/client-routes.js'
 import { LegacyHalf } from './legacy/half.js'
 import { ModernHalf } from './modern/half.js'
 import type { ServerBounds, ServerOptions } from './options.js'
-import { overHttp } from './over-http.js'
 import { Revision } from './revision.js'
 import { TaskOwners } from './task-owners.js'
+import { channelError } from './transport/answers.js'
 import { HttpTransport } from './transport/http.js'
 
 /** What a server is to the rest of the bridge, at one address or at several. */
@@ -162,7 +162,10 @@ export class Server implements Upstream {
   /** Undefined if the server is not reached over Streamable HTTP. */
   get overHttp(): OverHttp | undefined {
     const { transport } = this.#options
-    return transport instanceof HttpTransport ? overHttp(transport, this.#detection) : undefined
+    if (!(transport instanceof HttpTransport)) return undefined
+    const { url, dispatcher } = transport.origin
+    const speaks = () => (this.verdict?.transport === transport ? this.verdict.era : undefined)
+    return { url, dispatcher, speaks, failed: (error) => callFault(channelError(error)) }
   }
 
   /** Applies other bounds and time limits. Sessions, processes and calls go on. */

@@ -11,14 +11,13 @@ import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { type Doubt, doubtIn, type Loss, lossShownBy } from '../session-loss.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
-import { keepAlive } from './keep-alive.js'
 
 /** The result of a look; undefined if it could not be sent. */
 type Answer = Response | ChannelError | undefined
 
 /** Methods that a server answers in an initialized session only. */
 const LISTS = ['tools/list', 'prompts/list', 'resources/list']
-/** Milliseconds for the answer to a look. */
+/** Milliseconds for the answer to a look, or to a ping. */
 const WITHIN = 5_000
 /** Milliseconds after which a session that has served nothing may have been lost. */
 const SETTLED = 1_000
@@ -139,6 +138,25 @@ export async function openLink<S extends { readonly revision: LegacyRevision | u
     if (reused && era === 'legacy' && !isSlow) return openLink(opening)
     throw error
   }
+}
+
+/**
+ * Pings in a session without calls at this interval, in milliseconds, until its channel has ended; never if it is undefined. So neither
+ * the server nor a load balancer before it ends the session. What the answer is does not matter: the next call finds out whether the
+ * session is lost.
+ */
+function keepAlive(peer: Peer, every: number | undefined): void {
+  if (every === undefined) return
+  const timer = setInterval(() => {
+    if (peer.end !== undefined || !peer.channel.alive) return clearInterval(timer)
+    if (peer.size > 0) return
+    const { lastUsed } = peer
+    const over = () => {
+      // For the bounds of idle sessions, the session is as idle as before.
+      if (peer.size === 0) peer.lastUsed = lastUsed
+    }
+    peer.call('ping', undefined, WITHIN).then(over, over)
+  }, every).unref()
 }
 
 /** Reports a new state of a session, for metrics and, by `session`, for the inspector; with the peer of one that opens. */

@@ -36,6 +36,8 @@ export interface SessionIdentity {
    * The principal, or '' if all principals share the session. Sessions with the same value receive the same changes.
    */
   who: string
+  /** What tells its callers from those of other sessions. */
+  key: string
   /** Several callers may share the session. */
   several: boolean
   /** Clients with different capabilities share the session, so it declares none of them. */

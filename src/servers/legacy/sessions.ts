@@ -22,7 +22,6 @@ import { type Lift, rememberingLists } from '../lists.js'
 import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
-import { AskedClients } from './asked-clients.js'
 import { openLink, reportSession } from './link.js'
 import { SessionPool } from './pool.js'
 import type { PoolKey } from './pool-entry.js'
@@ -43,8 +42,8 @@ const NOBODY: Sender = { caller: { revision: NEWEST_MODERN, capabilities: '{}' }
 export class LegacySessions {
   readonly #options: ServerOptions
   readonly #access: Access
-  /** The connected clients that the server may ask beside their calls. */
-  readonly clients: AskedClients
+  /** The connected clients that the server may ask beside their calls, by the session in which it may. */
+  readonly #clients = new Map<string, Set<AskedClient>>()
   readonly #pool: SessionPool<LegacySession>
   /** Those whose handshake is not over. */
   readonly #shaking = new Set<Peer>()
@@ -68,12 +67,6 @@ export class LegacySessions {
     this.#lists = memory.reserve(EVERYBODY, SMALL)
     this.#liftList = rememberingLists(lift, this.#lists)
     this.#declared = memoize((capabilities) => detach(this.#withRoots(forwardedCapabilities(capabilities))))
-    this.clients = new AskedClients({
-      keyOf: (client) => this.#clientKey(client),
-      onConnected: () => {
-        for (const { serverRequests } of this.#pool.sessions) serverRequests.askHeld()
-      },
-    })
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
   }
@@ -106,9 +99,14 @@ export class LegacySessions {
    */
   connected(client: AskedClient, maySleep: boolean): () => void {
     const left = this.#pool.enter(this.#key(client), maySleep)
-    const forget = this.clients.enter(client)
+    const key = this.#clientKey(client)
+    if (key === undefined) return left
+    const clients = this.#clients.get(key) ?? new Set()
+    this.#clients.set(key, clients.add(client))
+    for (const { serverRequests } of this.#pool.sessions) serverRequests.askHeld()
     return () => {
-      forget()
+      clients.delete(client)
+      if (clients.size === 0 && this.#clients.get(key) === clients) this.#clients.delete(key)
       left()
     }
   }
@@ -116,14 +114,8 @@ export class LegacySessions {
   /** The open sessions of a client whose servers hear when its roots change. */
   hearing({ principal, caller }: Sender): LegacySession[] {
     if (!this.#tellsRoots(caller)) return []
-    const who = this.#whoShares(principal, caller)
-    const capabilities = this.#capabilitiesFor(caller)
-    const client = clientName(caller.clientInfo ?? this.#options.clientInfo)
-    return this.#pool.sessions.filter(({ options: { identity } }) => {
-      return (
-        identity.who === who && identity.capabilities === capabilities && clientName(identity.clientInfo) === client
-      )
-    })
+    const key = this.#keyOf(principal, caller)
+    return this.#pool.sessions.filter(({ options: { identity } }) => identity.key === key)
   }
 
   /** Waits for the session that is being opened for a call. Reports to the caller while a program is starting. */
@@ -143,17 +135,21 @@ export class LegacySessions {
   identityOf({ caller, credential, principal, grant }: Sender): SessionIdentity {
     const { several = false, single = false, clientInfo, accounts } = this.#options
     const who = this.#whoShares(principal, caller)
-    const key = this.#clientKey({ principal, caller })
+    const clientKey = this.#clientKey({ principal, caller })
     const ofSeveral = principal === ANONYMOUS || (several && who === EVERYBODY)
     return {
       who,
+      key: this.#keyOf(principal, caller),
       several: ofSeveral,
       single,
       clientInfo: (single ? undefined : caller.clientInfo) ?? clientInfo,
       capabilities: this.#capabilitiesFor(caller),
       credential,
       account: accounts?.for({ principal, grant }),
-      client: () => this.clients.newestOf(key),
+      client: () => {
+        const clients = clientKey === undefined ? undefined : this.#clients.get(clientKey)
+        return clients && [...clients].findLast(({ isGone }) => !isGone)
+      },
     }
   }
 
