@@ -8,8 +8,8 @@ import { Deadline, within } from '../../base/time/time.js'
 import type { Account } from '../../mcp/protocol/account.js'
 import type { ServerSession } from '../../mcp/protocol/upstream.js'
 import { refused } from './answers.js'
-import { type Channel, ChannelError, type MessageLengths, type OpeningStream, type Transport } from './channel.js'
-import { Origin, type OriginHeaders, type OriginOptions } from './origin.js'
+import { type Channel, ChannelError, type OpeningStream, type Transport } from './channel.js'
+import { type OriginHeaders, OriginTransport } from './origin.js'
 import { NONE, Posts } from './posts.js'
 import { RETRY, Reading } from './reading.js'
 
@@ -23,28 +23,13 @@ const nothing = () => {}
 
 type OpenOptions = NonNullable<Parameters<Transport['open']>[0]>
 
-export class HttpTransport implements Transport {
+export class HttpTransport extends OriginTransport implements Transport {
   readonly kind = 'http'
-  readonly target: string
-  readonly origin: Origin
-
-  constructor(options: OriginOptions) {
-    this.origin = new Origin(options)
-    this.target = options.target ?? options.url.origin + options.url.pathname
-  }
 
   async open({ stateless = false, session }: OpenOptions = {}): Promise<Channel> {
     const channel = new HttpChannel(this.origin, stateless)
     if (session) await channel.resume(session)
     return channel
-  }
-
-  limit(lengths: MessageLengths): void {
-    this.origin.limit(lengths)
-  }
-
-  close(hurry = false): Promise<void> {
-    return this.origin.close(hurry)
   }
 }
 

@@ -194,6 +194,25 @@ export class Origin {
   }
 }
 
+/** A transport to one origin. */
+export abstract class OriginTransport {
+  readonly origin: Origin
+  readonly target: string
+
+  constructor(options: OriginOptions) {
+    this.origin = new Origin(options)
+    this.target = options.target ?? options.url.origin + options.url.pathname
+  }
+
+  limit(lengths: MessageLengths): void {
+    this.origin.limit(lengths)
+  }
+
+  close(hurry = false): Promise<void> {
+    return this.origin.close(hurry)
+  }
+}
+
 /** Delays requests to the end of the turn of the event loop, so that they are sent in a row (see base/time/turn.ts). */
 function inARow(dispatch: Dispatcher.Dispatch): Dispatcher.Dispatch {
   return (options, handler) => {

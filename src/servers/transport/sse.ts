@@ -18,13 +18,12 @@ import { type BodyKind, lengthError, type OriginAnswer, type ResponseHeaders, re
 import {
   type Channel,
   ChannelError,
-  type MessageLengths,
   type OutgoingMessage,
   type Receiver,
   type Transport,
 } from './channel.js'
 import { Cookies } from './cookies.js'
-import { type HttpRequest, Origin, type OriginOptions, type Reader } from './origin.js'
+import { type HttpRequest, type Origin, OriginTransport, type Reader } from './origin.js'
 import { onSameOrigin } from './redirects.js'
 
 /** Maximum characters of the endpoint. */
@@ -32,26 +31,11 @@ const MAX_ENDPOINT = 8 * 1024
 /** Milliseconds within which the stream has to name the endpoint. */
 const ENDPOINT_WITHIN = 5_000
 
-export class SseTransport implements Transport {
+export class SseTransport extends OriginTransport implements Transport {
   readonly kind = 'sse'
-  readonly target: string
-  readonly #origin: Origin
-
-  constructor(options: OriginOptions) {
-    this.#origin = new Origin(options)
-    this.target = options.target ?? options.url.origin + options.url.pathname
-  }
 
   open({ account, credential }: Parameters<Transport['open']>[0] = {}): Promise<Channel> {
-    return SseChannel.open(this.#origin, account, credential)
-  }
-
-  limit(lengths: MessageLengths): void {
-    this.#origin.limit(lengths)
-  }
-
-  close(hurry = false): Promise<void> {
-    return this.#origin.close(hurry)
+    return SseChannel.open(this.origin, account, credential)
   }
 }
 
