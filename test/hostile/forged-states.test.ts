@@ -47,7 +47,7 @@ function longestLookedAt(work: () => unknown): number {
 }
 
 t.test('a forged state is neither parsed nor split, unless it is as short as a sealed one', (t) => {
-  const states = new RetryStates({ server: 'test', replica: 'a' })
+  const states = new RetryStates({ name: 'test', parked: {}, replicas: { id: 'a' } })
   const sealer = new Sealer([], 'test')
   const forms = {
     'an object': `{${members(100_000)}}`,
@@ -69,7 +69,7 @@ t.test('a forged state is neither parsed nor split, unless it is as short as a s
 })
 
 t.test('a state is opened however its characters are written', (t) => {
-  const states = new RetryStates({ server: 'test' })
+  const states = new RetryStates({ name: 'test', parked: {} })
   const call = toolCall('x')
   const state = states.seal(call, { id: 'a', round: 1, lifetime: 60_000 })
   const escaped = (JSON.parse(state) as string).replace(

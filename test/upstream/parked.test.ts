@@ -8,10 +8,11 @@ import { EMPTY, parseObject, value } from '../../src/base/rpc/splice.js'
 import { type Call, type Final, ignoreNotifications, type Reply } from '../../src/mcp/protocol/call.js'
 import type { AskedCall, LegEnd } from '../../src/servers/legacy/asked-call.js'
 import { CompletedElicitations } from '../../src/servers/legacy/completed-elicitations.js'
-import { ParkedCalls, type ParkedOptions } from '../../src/servers/legacy/parked.js'
+import { ParkedCalls } from '../../src/servers/legacy/parked.js'
 import type { ServerQuestion } from '../../src/servers/legacy/question.js'
 import { type RequiredUrl, UrlElicitation } from '../../src/servers/legacy/required-urls.js'
 import type { LegacySession } from '../../src/servers/legacy/session.js'
+import type { Parking } from '../../src/servers/options.js'
 import { stopClock } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 
@@ -47,8 +48,8 @@ function callOf(more: Partial<Call> = {}): Call {
   }
 }
 
-const parkedBy = (options: Partial<ParkedOptions> = {}) =>
-  new ParkedCalls({ server: 'one', memory: unlimited(), ...OPTIONS, ...options })
+const parkedBy = ({ name = 'one', ...bounds }: Partial<Parking> & { name?: string } = {}) =>
+  new ParkedCalls({ name, memory: unlimited(), parked: { ...OPTIONS, ...bounds } })
 const stateOf = (reply: Reply) => JSON.stringify(value((reply as Reply & { kind: 'input' }).result, 'requestState'))
 const park = (parked: ParkedCalls, call = callOf()) => stateOf(parked.afterElicitation(SESSION, call, [PAGE]))
 const retry = (state: string, responses = YES, more: Partial<Call> = {}) =>
@@ -56,7 +57,7 @@ const retry = (state: string, responses = YES, more: Partial<Call> = {}) =>
 
 t.test('a state is valid for one server, although two have the same key', async (t) => {
   const keys = [newKey()]
-  const [one, other] = [parkedBy({ keys }), parkedBy({ keys, server: 'two' })]
+  const [one, other] = [parkedBy({ keys }), parkedBy({ keys, name: 'two' })]
   const state = park(one)
   await t.rejects(other.resume(retry(state)), { message: /another call/ })
   t.ok(isAgain(await one.resume(retry(state))), 'the call is to be made again')

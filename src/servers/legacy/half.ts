@@ -28,16 +28,13 @@ export class LegacyHalf implements Half {
 
   constructor(options: ServerOptions, access: Access) {
     this.#options = options
-    const { name: server, observe, share, memory, parked, replicas } = options
-    const replica = replicas?.id
-    const { keys } = parked
     this.sessions = new LegacySessions(options, access)
     this.routes = new ClientRoutes(options, access, this.sessions)
-    this.parked = new ParkedCalls({ server, observe, replica, share, memory, ...parked })
-    this.#tasks = new LegacyTasks({ server, share, memory, keys, replica })
+    this.parked = new ParkedCalls(options)
+    this.#tasks = new LegacyTasks(options)
     const { revision } = access
-    const parts = { options, revision, sessions: this.sessions, parked: this.parked, tasks: this.#tasks }
-    this.handle = new LegacyHandler(parts).answerFromSession
+    const { sessions, parked } = this
+    this.handle = new LegacyHandler({ options, revision, sessions, parked, tasks: this.#tasks }).answerFromSession
   }
 
   get gauges(): Gauge[] {
@@ -50,9 +47,8 @@ export class LegacyHalf implements Half {
 
   /** Applies the bounds of the options, which may have changed. */
   change(): void {
-    const { share, parked } = this.#options
-    this.parked.change({ share, ...parked })
-    this.#tasks.share = share ?? 1
+    this.parked.change()
+    this.#tasks.change()
   }
 
   async notify(notice: Notice): Promise<void> {

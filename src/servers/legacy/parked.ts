@@ -10,28 +10,22 @@ import { Fault } from '../../base/fault/fault.js'
 import { Bound } from '../../base/limits/bound.js'
 import { BoundedMap } from '../../base/limits/bounded.js'
 import { MAX_ROUNDS } from '../../base/limits/constants.js'
-import type { Memory, Reservation } from '../../base/limits/memory.js'
+import type { Reservation } from '../../base/limits/memory.js'
 import { canonical } from '../../base/rpc/canonical.js'
 import { EMPTY, edit, keys, type Payload, parseObject, sizeOf } from '../../base/rpc/splice.js'
 import { Deadline } from '../../base/time/time.js'
-import type { Observe } from '../../mcp/ports/events.js'
 import type { Call, Final } from '../../mcp/protocol/call.js'
 import { CALL_TOOL } from '../../mcp/protocol/methods.js'
 import { callFault, cancelReason } from '../failure.js'
-import type { Parking } from '../options.js'
+import type { ServerOptions } from '../options.js'
 import { weightOfWaiting } from '../waiting-call.js'
 import { type AskedCall, noRoom, validAnswers } from './asked-call.js'
 import { PROGRESS_EVERY } from './question.js'
 import { keyed, type RequiredUrl, UrlElicitation, urlAnswers, urlRequests } from './required-urls.js'
-import { invalid, type RetryState, RetryStates, type SealingOptions } from './retry-state.js'
+import { invalid, type RetryState, RetryStates } from './retry-state.js'
 import type { LegacySession } from './session.js'
 
-export interface ParkedOptions extends Parking, SealingOptions {
-  /** One principal's share of the room that others leave; 1 by default. */
-  share?: number | undefined
-  memory: Memory
-  observe?: Observe | undefined
-}
+type ParkedOptions = Pick<ServerOptions, 'name' | 'parked' | 'share' | 'memory' | 'observe' | 'replicas'>
 
 /** The reply to a round, stored for a client that repeats its request. */
 interface Answered {
@@ -93,23 +87,24 @@ export class ParkedCalls {
   #closed = false
 
   constructor(options: ParkedOptions) {
-    this.#options = { ...options }
+    this.#options = options
     this.#states = new RetryStates(options)
-    const { max, share = 1, memory } = options
-    this.#bound = new Bound({ max, share })
+    const { max } = options.parked
+    this.#bound = new Bound({ max })
     this.#finished = new BoundedMap(max, ({ reservation }) => reservation.end())
-    this.#leave = memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
+    this.change()
+    this.#leave = options.memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
   }
 
   get size(): number {
     return this.#parked.size
   }
 
-  /** Applies other bounds. Calls that are parked keep their time. */
-  change(bounds: Parking & Pick<ParkedOptions, 'share'>): void {
-    const { max, share = 1 } = Object.assign(this.#options, bounds)
-    Object.assign(this.#bound, { max, share })
-    this.#finished.max = max
+  /** Applies the bounds of the options, which may have changed. Calls that are parked keep their time. */
+  change(): void {
+    const { parked, share = 1 } = this.#options
+    Object.assign(this.#bound, { max: parked.max, share })
+    this.#finished.max = parked.max
   }
 
   /** Throws OwnedByReplica if the state of a retry is valid and another replica owns its call. */
@@ -218,7 +213,7 @@ export class ParkedCalls {
 
   /** Begins a round: returns the result that asks, with a new state. Throws a Fault beyond MAX_ROUNDS or AT_MOST. */
   #ask(parked: Parked, call: Call, inputRequests: string, session: LegacySession): Final {
-    const { ttl } = this.#options
+    const { ttl } = this.#options.parked
     const left = AT_MOST - (performance.now() - parked.since)
     if (parked.round >= MAX_ROUNDS || left <= 0) {
       this.#expire(parked)
@@ -284,14 +279,14 @@ export class ParkedCalls {
   }
 
   #hasRoom({ principal, log: { recorder } }: Call): boolean {
-    const { maxPerPrincipal } = this.#options
+    const { maxPerPrincipal } = this.#options.parked
     const room = !this.#bound.reached(principal) && this.#bound.heldBy(principal) < maxPerPrincipal
     if (!room) this.#tell('refused', recorder?.number)
     return room
   }
 
   #tell(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost', call?: number, round?: number): void {
-    this.#options.observe?.({ kind: 'question', server: this.#options.server, what, call, round })
+    this.#options.observe?.({ kind: 'question', server: this.#options.name, what, call, round })
   }
 
   #consume(parked: Parked): void {

@@ -4,21 +4,18 @@
  */
 
 import { digest } from '../../base/crypto/digest.js'
-import { Sealer, type SealKey } from '../../base/crypto/seal.js'
+import { Sealer } from '../../base/crypto/seal.js'
 import { Fault } from '../../base/fault/fault.js'
 import { canonical } from '../../base/rpc/canonical.js'
 import { type Json, write } from '../../base/rpc/splice.js'
 import { OwnedByReplica } from '../../mcp/ports/replicas.js'
 import type { Call } from '../../mcp/protocol/call.js'
+import type { ServerOptions } from '../options.js'
 
 /** For which server and with which keys something is sealed. */
-export interface SealingOptions {
-  /** The server's name. What is sealed is valid for this server only. */
-  server: string
-  /** The first key seals; all keys open. By default a random key of this process. */
-  keys?: readonly SealKey[] | undefined
-  /** The id of this replica, if there are several. */
-  replica?: string | undefined
+export interface SealingOptions extends Pick<ServerOptions, 'name'> {
+  parked: Pick<ServerOptions['parked'], 'keys'>
+  replicas?: Pick<NonNullable<ServerOptions['replicas']>, 'id'> | undefined
 }
 
 /** The sealed fields. Their names are short because every round carries them. */
@@ -47,17 +44,17 @@ export class RetryStates {
 
   constructor(options: SealingOptions) {
     this.#options = options
-    this.#sealer = new Sealer(options.keys ?? [], 'rs')
+    this.#sealer = new Sealer(options.parked.keys ?? [], 'rs')
   }
 
   /** Seals the state for one round of a call. `lifetime` is in milliseconds. Returns it as JSON. */
   seal(call: Call, { id, round, lifetime }: { id: string; round: number; lifetime: number }): Json {
-    const { server, replica } = this.#options
+    const { name: up, replicas } = this.#options
     const fields = {
       x: id,
-      ...(replica !== undefined && { o: replica }),
+      ...(replicas && { o: replicas.id }),
       r: round,
-      up: server,
+      up,
       p: this.#sealer.hash(call.principal),
       m: call.method,
       d: digestOf(call),
@@ -81,7 +78,7 @@ export class RetryStates {
 
   /** Throws OwnedByReplica if the state of a retry is valid and another replica owns its call. */
   checkOwner(call: Call): void {
-    const { replica } = this.#options
+    const replica = this.#options.replicas?.id
     if (replica === undefined || call.answers?.state === undefined) return
     const state = this.#sealer.openJson(call.answers.state) as RetryState | undefined
     if (state?.o === undefined || state.o === replica) return
@@ -90,7 +87,7 @@ export class RetryStates {
 
   #fits(state: RetryState, call: Call): boolean {
     return (
-      state.up === this.#options.server &&
+      state.up === this.#options.name &&
       this.#sealer.standsFor(state.p, call.principal) &&
       state.m === call.method &&
       state.d === digestOf(call)

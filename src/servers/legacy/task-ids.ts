@@ -14,14 +14,13 @@ export class TaskIds {
 
   constructor(options: SealingOptions) {
     this.#options = options
-    this.#sealer = new Sealer(options.keys ?? [], 'task')
+    this.#sealer = new Sealer(options.parked.keys ?? [], 'task')
   }
 
   /** Returns the id of a task as its client gets it. */
   seal(id: string, principal: string): string {
-    const { server: up, replica } = this.#options
-    const own = replica === undefined ? {} : { o: replica }
-    return this.#sealer.seal({ x: id, ...own, up, p: this.#sealer.hash(principal) })
+    const { name: up, replicas } = this.#options
+    return this.#sealer.seal({ x: id, ...(replicas && { o: replicas.id }), up, p: this.#sealer.hash(principal) })
   }
 
   /**
@@ -32,13 +31,13 @@ export class TaskIds {
     const fields = typeof taskId === 'string' ? this.#sealer.open(taskId) : undefined
     if (!fields) return undefined
     if (!this.#sealer.standsFor(fields['p'], principal)) return void foreign?.('foreignTask')
-    if (fields['up'] !== this.#options.server) return undefined
+    if (fields['up'] !== this.#options.name) return undefined
     return { id: String(fields['x']), owner: fields['o'] }
   }
 
   /** Throws OwnedByReplica if one other replica owns all of these tasks, and all ids are valid for the principal. */
   checkOwner(taskIds: readonly unknown[], principal: string): void {
-    const { replica } = this.#options
+    const replica = this.#options.replicas?.id
     if (replica === undefined) return
     const owners = new Set(taskIds.map((taskId) => this.open(taskId, principal)?.owner))
     const [owner, another] = owners

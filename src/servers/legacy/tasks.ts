@@ -6,7 +6,7 @@
 import { randomId } from '../../base/crypto/seal.js'
 import { Fault } from '../../base/fault/fault.js'
 import { Bound } from '../../base/limits/bound.js'
-import type { Memory, Reservation } from '../../base/limits/memory.js'
+import type { Reservation } from '../../base/limits/memory.js'
 import type { Response } from '../../base/rpc/message.js'
 import {
   EMPTY,
@@ -27,20 +27,14 @@ import { decodeReply, encodeParams } from '../../mcp/protocol/legacy-server.js'
 import { CALL_TOOL } from '../../mcp/protocol/methods.js'
 import { isTerminal, liftTask, statusOf } from '../../mcp/protocol/tasks.js'
 import { callFault } from '../failure.js'
+import type { ServerOptions } from '../options.js'
 import { throwIfRefused } from '../refusals.js'
 import { SessionLost } from '../session-loss.js'
 import { waitingCall, weightOfWaiting } from '../waiting-call.js'
 import { AskedCall, validAnswers } from './asked-call.js'
 import type { WhenRequired } from './required-urls.js'
-import type { SealingOptions } from './retry-state.js'
 import type { LegacySession } from './session.js'
 import { TaskIds } from './task-ids.js'
-
-export interface TasksOptions extends SealingOptions {
-  /** One principal's share of the room that others leave; 1 by default. */
-  share?: number | undefined
-  memory: Memory
-}
 
 /** The maximum number of tasks remembered at once. */
 export const MAX_SERVER_TASKS = 1_000
@@ -82,24 +76,25 @@ class Task {
 }
 
 export class LegacyTasks {
-  readonly #options: TasksOptions
+  readonly #options: ServerOptions
   readonly #ids: TaskIds
   readonly #tasks = new Map<string, Task>()
   readonly #bound: Bound
 
-  constructor(options: TasksOptions) {
+  constructor(options: ServerOptions) {
     this.#options = options
     this.#ids = new TaskIds(options)
-    this.#bound = new Bound({ max: MAX_SERVER_TASKS, share: options.share ?? 1 })
+    this.#bound = new Bound({ max: MAX_SERVER_TASKS })
+    this.change()
   }
 
   get size(): number {
     return this.#tasks.size
   }
 
-  /** One principal's share of the room that others leave. */
-  set share(share: number) {
-    this.#bound.share = share
+  /** Applies the share of a principal, which may have changed. */
+  change(): void {
+    this.#bound.share = this.#options.share ?? 1
   }
 
   /** The params of a `tools/call` that creates a task. */
