@@ -48,7 +48,6 @@ export class ActiveCallers {
     else this.#cancelled.set(id, { caller, until: now + GRACE.cancelled })
   }
 
-  /** Notes that the server has answered a cancelled call. */
   answeredLate(id: number): void {
     const call = this.#cancelled.get(id)
     if (!call) return

@@ -25,7 +25,6 @@ import { isUndone, ServerPlace } from './server-place.js'
 export interface AddressedOptions {
   /** The addresses now, in any form that `make` knows. Rejects if they cannot be found. */
   find(): Promise<readonly string[]>
-  /** Whether they may change. */
   changes: boolean
   /** Makes the server at one address; without one, at the name that stands for all of them. `reached` is that of `ServerOptions`. */
   make(address?: string, reached?: ServerOptions['reached']): Server

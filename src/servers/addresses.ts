@@ -2,7 +2,6 @@
 
 import { backoff } from '../base/time/pause.js'
 
-/** What is known of an address. */
 export interface AddressState {
   /** Calls that it is answering, and sessions that are open with it. */
   calls: number

@@ -20,7 +20,6 @@ import { ChannelError } from './transport/channel.js'
 import { lastWordsIn } from './transport/stdio/stderr-tail.js'
 
 export interface OperatorAdvice {
-  /** The HTTP status with which the server refused. */
   status?: number
   /** The address it redirects to, without the query. */
   location?: string

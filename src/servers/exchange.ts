@@ -60,10 +60,8 @@ export class Exchange implements LaneCall {
   wireId: Id | undefined
   /** A large answer is read only if somebody needs it. */
   passesUnread = false
-  /** The principal that waits for the answer. */
   readonly principal: string
   answered = false
-  /** The answer is a result. */
   succeeded = false
   /** The server has sent a message for it, so a later error is not about a lost session. */
   isServed = false
@@ -142,7 +140,6 @@ export class Exchange implements LaneCall {
     return id === wireId || idKey(id) === idKey(wireId) || plainNumber(id) === plainNumber(wireId)
   }
 
-  /** Messages wait to be read. */
   get unread(): boolean {
     return this.#arrivals !== undefined && this.#arrivals.length > 0
   }
@@ -156,12 +153,10 @@ export class Exchange implements LaneCall {
     )
   }
 
-  /** It is unanswered, and has not failed. */
   get waits(): boolean {
     return this.isUnanswered && this.failure === undefined
   }
 
-  /** Continues with the next leg of its call. */
   resume(call: Call): void {
     if (this.ended !== undefined) return
     this.call = call
@@ -220,7 +215,6 @@ export class Exchange implements LaneCall {
     })
   }
 
-  /** Removes and returns the unread questions. */
   takeQuestions(): ServerQuestion[] {
     return this.#arrivals?.takeOut('question').map(({ question }) => question) ?? []
   }

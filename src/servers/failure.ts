@@ -72,7 +72,6 @@ export function openingFault(error: unknown, name: string): Fault {
   })
 }
 
-/** The text of the refusal that caused a failure, if one did. */
 function refusalTextOf(error: unknown): string | undefined {
   if (!(error instanceof ChannelError)) return undefined
   return error.refusal ? saidIn(error.refusal) : refusalTextOf(error.cause)
@@ -174,7 +173,6 @@ function withoutQuery(address: string): string {
   return address.split(/[?#]/, 1)[0] as string
 }
 
-/** A JSON-RPC error response, with its code and message. */
 export type ErrorResponse = Response & { code: number; message: string }
 
 /** The JSON-RPC error in the body of a refusal, if there is one. */

@@ -27,12 +27,10 @@ export interface LaneCall extends LaneName {
 /** A legacy client with a session; of others, what they call themselves. */
 type Client = object | string
 
-/** Sends a call. */
 export type Go = () => void
 /** Asks the server something small. Resolves when it has answered. */
 export type AskServer = () => Promise<unknown>
 
-/** A call in a lane. */
 export interface Turn {
   readonly lane: Lane
   readonly client: Client | undefined
@@ -73,13 +71,11 @@ const SLOW = 1_000
 /** Characters of a name that count. */
 const MAX_LANE_NAME = 200
 
-/** A lane of which nothing is known. */
 export function newLane(key: string, principal: string, mostBlocking: number): Lane {
   const start = { open: 0, blocking: 0, mostOpen: UNPROVEN, large: 0, activeAt: 0, client: undefined }
   return { ...start, key: detach(key), principal: detach(principal), waiting: [], mostBlocking }
 }
 
-/** Whether a lane may have one more call at the server. */
 export function hasRoom({ open, blocking, mostOpen, mostBlocking }: Lane): boolean {
   return open < mostOpen && blocking < mostBlocking
 }
@@ -109,7 +105,6 @@ function mostOf(bytes: number): number {
   return Math.max(1, Math.floor(ROOM / bytes))
 }
 
-/** Notes the length of an answer. */
 export function learn(lane: Lane, bytes: number): void {
   lane.large = isLarge(bytes) ? bytes : 0
   if (lane.large > 0) {

@@ -54,7 +54,6 @@ export class Lanes {
   readonly #lanes = new Recent<Lane>({ max: MAX_LANES })
   /** When lanes had their last calls, by their keys: the latest is the last one. */
   readonly #recent = new BoundedMap<string, number>(MAX_RECENT)
-  /** Lanes in which calls wait. */
   readonly #waiting = new Set<Lane>()
   /** Calls that may hold up the server, in the order in which they were sent. */
   readonly #blocking = new Set<Turn>()
@@ -145,13 +144,11 @@ export class Lanes {
     lane.activeAt = this.#active
   }
 
-  /** Whether another lane has had a call lately. */
   #hasNeighbours(key: string): boolean {
     const since = performance.now() - NEIGHBOUR
     return [...this.#recent].some(([other, at]) => other !== key && at >= since)
   }
 
-  /** Whether a call that waits may be sent now. */
   #maySend({ lane, client }: Turn): boolean {
     const { large, principal } = lane
     if (!hasRoom(lane) || !this.#hasRoomFor(large)) return false
@@ -178,7 +175,6 @@ export class Lanes {
     }
   }
 
-  /** Sends the calls that may be sent now. */
   #sendNext(): void {
     for (let isOver = false; !isOver; ) {
       isOver = true

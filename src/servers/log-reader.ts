@@ -9,7 +9,6 @@ import type { Peer } from './peer.js'
 
 export const LOG = 'notifications/message'
 
-/** Gives a log message to the call that it belongs to. */
 export function giveLog(peer: Peer, params: Params, log: Pick<ServerLog, 'debug'>): void {
   const reader = logReader(peer, params)
   if (reader) reader.arrive({ kind: 'notification', method: LOG, params })

@@ -12,7 +12,6 @@ import type { AccountsByPrincipal } from '../mcp/protocol/account.js'
 import type { Era } from '../mcp/protocol/eras.js'
 import type { MessageLengths, Transport } from './transport/channel.js'
 
-/** Which calls share a session. */
 type Isolation = 'per-principal' | 'shared' | 'per-request'
 
 /**
@@ -32,7 +31,6 @@ export interface ServerBounds {
   several?: boolean
   /** Processes that one principal may start per minute, after a burst of `maxSessions`. Unlimited by default. */
   startsPerMinute?: number | undefined
-  /** Bounds of parked calls. */
   parked: Parking
   /** Lengths of the messages of the server; those of the transport by default. */
   lengths?: MessageLengths | undefined
@@ -67,7 +65,6 @@ export interface ServerOptions extends ServerBounds {
   /** The bridge's own Implementation as JSON, used if a client gives none. */
   clientInfo: Json
   log: ServerLog
-  /** Receives events for metrics. */
   observe?: Observe | undefined
   /** Records all messages, for the inspector. */
   recorder?: ServerRecorder | undefined

@@ -28,7 +28,6 @@ export interface NoticeOptions {
   account?: Account | undefined
   /** The number, for the inspector, of the call that it belongs to. */
   call?: number | undefined
-  /** Headers of the client's own message. */
   forwarded?: Readonly<Record<string, string>> | undefined
   /** The received message that is forwarded without edits. */
   origin?: MessageOrigin | undefined
@@ -46,11 +45,9 @@ export class Outgoing {
   readonly channel: Channel
   /** Default headers of messages, if the transport has headers. */
   headers: Readonly<Record<string, string>> = {}
-  /** Default account of messages. */
   account: Account | undefined
   protected readonly log: ServerLog
   protected readonly recorder: ChannelRecorder | undefined
-  /** Open requests of the server. */
   #asked = 0
 
   constructor(channel: Channel, log: ServerLog = SILENT, recorder?: ServerRecorder) {
@@ -164,7 +161,6 @@ export function originOf(params: Sent | Uint8Array): Payload | undefined {
   return typeof params === 'object' && !(params instanceof Uint8Array) ? params : undefined
 }
 
-/** An encoded message as text, for the inspector. */
 function textIn(message: string | Uint8Array): string {
   return typeof message === 'string' ? message : textOfWire([message])
 }

@@ -14,7 +14,6 @@ export interface Owner {
   notified(method: string, params: Params, event?: PassedEvent): void
   /** On a stream that a client has opened: an event without a message, or with an invalid one, or with an answer that no exchange waits for. */
   passed?(event: PassedEvent, message?: Response | 'invalid'): void
-  /** The channel has ended. */
   ended(error: ChannelError): void
   /** The number, for the inspector, of the call to which a message without a stream or a name probably belongs. */
   callOf?(message: Request | Notification): number | undefined
@@ -22,7 +21,6 @@ export interface Owner {
   ofSession?(method: string): boolean
   /** A message for an exchange has arrived and waits for its reader. */
   arrived?(exchange: Exchange): void
-  /** An exchange is over. */
   released?(exchange: Exchange): void
   /** The stream for messages that belong to no exchange is lost. */
   streamLost?(): void

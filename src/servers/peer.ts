@@ -97,7 +97,6 @@ export class Peer extends Outgoing implements Receiver {
     return this.#exchanges.values()
   }
 
-  /** The number of exchanges that have not been released. */
   get size(): number {
     return this.#exchanges.size
   }
@@ -550,7 +549,6 @@ function notSent(end: ChannelError): ChannelError {
   return new ChannelError(end.message, { cause: end, delivered: 'no', stderr: end.allStderr })
 }
 
-/** The `_meta` of params. */
 function metaIn(params: Sent | Uint8Array): Payload {
   const payload = originOf(params)
   return (payload && objectIn(payload, '_meta')) ?? EMPTY

@@ -17,7 +17,6 @@ const STAYS = 600_000
 export class Placed {
   /** Where calls wait for their clients' answers, and where tasks are, by digests. */
   readonly #owners = new BoundedMap<string, ServerPlace>(MAX_PLACED)
-  /** Where callers have their sessions. */
   readonly #stays = new BoundedMap<string, { place: ServerPlace; at: number }>(MAX_PLACED)
 
   /** The address with the session of a caller, while it can be used. */
@@ -56,7 +55,6 @@ export class Placed {
     }
   }
 
-  /** Forgets what was at these addresses. */
   forget(over: readonly ServerPlace[]): void {
     for (const [key, { place }] of this.#stays) if (over.includes(place)) this.#stays.delete(key)
     for (const [key, place] of this.#owners) if (over.includes(place)) this.#owners.delete(key)

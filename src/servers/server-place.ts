@@ -15,7 +15,6 @@ export class ServerPlace implements AddressState {
   restsUntil = 0
   leaves = false
   readonly #log: Pick<Log, 'info' | 'warn'>
-  /** The last failure. */
   #why: Fault | undefined
 
   /** `make` makes its server, which reports through `reached` whether it reaches the address. */
@@ -37,7 +36,6 @@ export class ServerPlace implements AddressState {
     return this.server.sessions
   }
 
-  /** Nothing of it is in use. */
   get isUnused(): boolean {
     return this.calls + this.sessions + this.server.parked === 0
   }

@@ -38,7 +38,6 @@ export interface AddressHealth {
   state: 'ready' | 'unknown' | 'down'
   era?: string | undefined
   revision?: string | undefined
-  /** Why it is down. */
   why?: string | undefined
   /** Calls that it is answering, and sessions with it. */
   calls: number
@@ -154,7 +153,6 @@ export class Server implements Upstream {
     return this.#options.transport.target
   }
 
-  /** The current use of its bounds. */
   get gauges(): Gauge[] {
     return [this.#capacity.gauge, ...this.#legacy.gauges]
   }
@@ -300,7 +298,6 @@ export class Server implements Upstream {
     for (const one of [transport, fallback]) one?.close?.(hurry).catch(() => {})
   }
 
-  /** The answer of the half for this era. */
   #half({ era }: Verdict, given: Call): Promise<Final> {
     const { forwarded } = given
     // Modern servers over HTTP read the headers.

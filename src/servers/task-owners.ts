@@ -20,7 +20,6 @@ const TASK_KEPT = 24 * 3_600_000
 /** Milliseconds after which a task in use is written to the shared store again. */
 const TASK_RENEWED = TASK_KEPT / 4
 
-/** A task and its owner. */
 interface OwnedTask extends Occupant {
   idleSince: number
   /** When it was last written to the shared store, by `performance.now()`. */

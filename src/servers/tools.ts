@@ -45,7 +45,6 @@ export class ToolCache {
     this.#reservation = reservation
   }
 
-  /** Forgets everything and ends the reservation. */
   close(): void {
     this.forget()
     this.#reservation.end()
@@ -72,7 +71,6 @@ export class ToolCache {
     return knownTool || (this.#wasListed && !this.#asked) ? knownTool : this.find(name)
   }
 
-  /** Returns the facts about a tool if they are known already. */
   known(name: string): ToolFacts | undefined {
     if (this.#unread.length > 0) this.#readAll()
     return this.#known.get(name)

@@ -38,7 +38,6 @@ export class Unread<Arrival extends { kind: string }> {
     return arrival
   }
 
-  /** Removes and returns all messages of one kind. */
   takeOut<K extends Arrival['kind']>(kind: K): Extract<Arrival, { kind: K }>[] {
     const isOne = (arrival: Arrival): arrival is Extract<Arrival, { kind: K }> => arrival.kind === kind
     const taken = this.#arrivals.filter(isOne)

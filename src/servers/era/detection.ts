@@ -179,7 +179,6 @@ export class Detection extends Availability {
     return this.#options.accounts?.for(sender ?? LOCAL)
   }
 
-  /** Reports a verdict, for metrics and logs. */
   #report(era: Era | 'unknown', why: string, more: { revision?: string | undefined; ms?: number }): void {
     const { name, observe, transport } = this.#options
     observe?.({ kind: 'verdict', server: name, era, why, transport: transport.kind, ...more })

@@ -23,7 +23,6 @@ export interface Probing {
   timeout?: number
   /** Milliseconds that a program may take to start, as long as it writes to stdout or stderr. */
   start?: number | undefined
-  /** An open channel to use. */
   peer?: Peer
   /** Credentials of the caller whose request needs the verdict. */
   headers?: Readonly<Record<string, string>>

@@ -46,7 +46,6 @@ export async function starting<T>(
   }
 }
 
-/** How long `opening` may take. */
 export interface TimeToStart {
   /** When the caller began to wait, by `performance.now()`. */
   since: number

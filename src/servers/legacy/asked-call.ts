@@ -37,7 +37,6 @@ export function noRoom(): Fault {
   })
 }
 
-/** Reads the answer to a call. */
 export type Decode = (call: Call, response: Response, exchange: Exchange, session: LegacySession) => Final
 
 export interface AskedOptions {
@@ -54,7 +53,6 @@ export class AskedCall {
   readonly questions = new Map<string, ServerQuestion>()
   /** Aborts when the open questions of this leg need no answer any more. */
   moot = new HangUp()
-  /** `end` has been called. */
   over = false
   readonly #exchange: Exchange
   readonly #decode: Decode
@@ -135,14 +133,12 @@ export class AskedCall {
     }
   }
 
-  /** Returns `inputRequests` for the open questions. */
   inputRequests(capabilities: Json): Json {
     const declared = parseObject(capabilities)
     const requests = [...this.#open()].map(([key, question]) => `"${key}":${question.lifted(declared)}`)
     return `{${requests.join(',')}}`
   }
 
-  /** Sends the client's answer to one question to the server. */
   answer(key: string, answer: Payload): void {
     this.questions.get(key)?.answer(answer)
     this.questions.delete(key)
@@ -218,7 +214,6 @@ export class AskedCall {
     return first ? performance.now() : undefined
   }
 
-  /** Refuses a question, because too many calls wait for answers. */
   #refuse(question: ServerQuestion): void {
     this.#hadNoRoom = true
     this.session.serverRequests.hadNoRoom = true

@@ -8,7 +8,6 @@ import { EMPTY, type Payload, value } from '../../base/rpc/splice.js'
 import { within } from '../../base/time/time.js'
 import { isChange, subjectOf, UPDATED } from '../../mcp/protocol/subscriptions.js'
 
-/** Receives changes. */
 export interface Watcher {
   changed(method: string, params: Payload): void
   /** Changes may have been lost, so anything may have changed. */
@@ -77,7 +76,6 @@ export class ChangeFeed {
     await within(Promise.all(agreed), AGREE_AGAIN_WITHIN)
   }
 
-  /** Subscribes to a resource. Resolves to whether the server accepted it. */
   async subscribe(uri: string): Promise<boolean> {
     let subscription = this.#subscriptions.get(uri)
     if (!subscription) {

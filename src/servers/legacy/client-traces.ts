@@ -34,7 +34,6 @@ export class ClientTraces {
   /** Whether all of it can be undone. */
   canUndo = true
 
-  /** Notes a request of the client. */
   requested(request: Pick<Request, 'method' | 'params'>): void {
     const { method, params } = request
     if (method === 'logging/setLevel') this.#hasLevel = true

@@ -12,9 +12,7 @@ const MAX_VISITED = 1_000
 
 export class CompletedElicitations {
   readonly #isAlive: () => boolean
-  /** The ids of completed elicitations. */
   readonly #ids = new BoundedSet<string>(MAX_VISITED)
-  /** Callbacks of waiting calls. */
   readonly #waiting = new Set<() => void>()
 
   /** `isAlive`: whether the server can still report anything. */
@@ -30,7 +28,6 @@ export class CompletedElicitations {
     for (const changed of this.#waiting) changed()
   }
 
-  /** Whether this elicitation is complete. */
   has(id: string): boolean {
     return this.#ids.has(id)
   }

@@ -74,7 +74,6 @@ export interface DirectSessionOptions {
   call?: number | undefined
   /** Called when the session has ended. `lost`: neither the client nor the bridge ended it. */
   onEnd: (error: ChannelError | undefined, lost: boolean) => void
-  /** Called when the channel is closed. */
   onClosed: () => void
   /** Keeps the session of a client that has gone for another one. Returns false if it has to be closed. */
   keep: (left: LeftSession) => boolean
@@ -110,7 +109,6 @@ export class DirectServerSession implements DirectSession, Owner {
   readonly revision: LegacyRevision | undefined
   readonly #peer: Peer
   readonly #options: DirectSessionOptions
-  /** The server's answer to `initialize`. */
   readonly answer: Response
   readonly #waiting: { text: Wire; about: AboutMessage }[] = []
   /** The reservation for waiting messages. Small amounts are free. */

@@ -21,7 +21,6 @@ import { answersIn } from './client-traces.js'
 import { DirectServerSession, type DirectSessionOptions, type LeftSession } from './direct-session.js'
 import { openLink, reportSession } from './link.js'
 
-/** How a direct session is opened. */
 export type DirectSessionOpening = Pick<DirectSessionOptions, 'call' | 'write' | 'fromHttp' | 'forwarded'>
 
 /** A direct session, open or being opened. */
@@ -250,7 +249,6 @@ export class DirectSessions {
     return true
   }
 
-  /** Ends a session whose client has gone. */
   #endSpare(occupant: DirectSessionOccupant): void {
     const { spare } = occupant
     if (!spare) return

@@ -33,11 +33,9 @@ const TASK_METHODS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 
 interface Prepared {
   /** The params of a call that is sent as a task. */
   asTask?: Payload
-  /** How its answer is read. */
   decode?: Decode
 }
 
-/** What answers calls. */
 interface Parts {
   sessions: LegacySessions
   parked: ParkedCalls
@@ -46,7 +44,6 @@ interface Parts {
   options: ServerOptions
 }
 
-/** Answers calls through sessions. */
 export class LegacyHandler {
   readonly #parts: Parts
   /** The URLs that the client of the call has accepted; undefined in the handler of all calls. */

@@ -15,12 +15,10 @@ const MAX_SUBSCRIBE_PARAMS = 8 * 1024
 export class KeptSettings {
   /** Parameters of `notifications/initialized`; undefined until the client has sent it. */
   #initialized: { params: Json | undefined } | undefined
-  /** Parameters of the last `logging/setLevel`. */
   #level: Json | undefined
   /** Parameters of `resources/subscribe`, by the URI. */
   readonly #subscriptions = new Map<string, Json>()
 
-  /** What the client has set so far. */
   get now(): Omit<AgreedSettings, 'offered'> {
     const level = this.#level === undefined ? undefined : value(parseObject(this.#level), 'level')
     return {

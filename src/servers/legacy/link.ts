@@ -88,7 +88,6 @@ export class ServerLink {
   }
 }
 
-/** How a session is opened. */
 interface LinkOpening<S> {
   options: Pick<ServerOptions, 'name' | 'ping'>
   detection: Detection

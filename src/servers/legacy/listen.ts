@@ -84,7 +84,6 @@ async function listenIn(
   }
 }
 
-/** One subscription in one session. */
 class Listening {
   readonly #session: LegacySession
   readonly #call: Call

@@ -4,7 +4,6 @@ import type { Reservation } from '../../base/limits/memory.js'
 /** The maximum number of waiting messages. Beyond it, or without memory, messages without a reader are sent at once. */
 const MAX_ORDERED = 1_024
 
-/** A waiting message without a reader. */
 class Waiting {
   readonly send: () => void
   readonly bytes: number
@@ -33,7 +32,6 @@ export class OrderedDelivery<Reader extends object> {
     this.#readers.add(reader)
   }
 
-  /** Notes that a message for a reader has arrived. */
   add(reader: Reader): void {
     if (this.#readers.has(reader)) this.#order.push(reader)
   }
@@ -52,7 +50,6 @@ export class OrderedDelivery<Reader extends object> {
     return new Promise((resolve) => this.#waiting.set(reader, resolve))
   }
 
-  /** Notes that the reader's message has been delivered. */
   done(reader: Reader): void {
     if (this.#order[0] !== reader) return
     this.#order.shift()

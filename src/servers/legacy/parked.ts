@@ -353,7 +353,6 @@ export class ParkedCalls {
   }
 }
 
-/** The reply to a call whose client declined to open a URL. */
 function declined(call: Call, session: LegacySession): Final {
   if (call.method !== CALL_TOOL)
     throw new Fault('upstreamRefused', 'The server requires URL elicitation first, which was declined', { status: 200 })

@@ -18,7 +18,6 @@ interface PoolEntryOptions {
 export class PoolEntry<S extends { readonly users: number; readonly lastUsed: number }> implements Occupant {
   readonly key: string
   readonly principal: string
-  /** The key of the clients that use it. */
   readonly clients: string
   readonly end: () => void
   readonly #options: PoolEntryOptions

@@ -77,7 +77,6 @@ export class SessionPool<S extends Pooled> {
     this.#options = options
   }
 
-  /** All open sessions. */
   get sessions(): S[] {
     return [...this.#entries.values()].flatMap(({ session }) => session ?? [])
   }
@@ -120,7 +119,6 @@ export class SessionPool<S extends Pooled> {
     }
   }
 
-  /** Removes sessions whose channel has ended. */
   forgetDead(): void {
     for (const key of [...this.#entries.keys()]) this.#usable(key)
   }

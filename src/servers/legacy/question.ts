@@ -10,7 +10,6 @@ import { liftQuestion, lowerAnswer } from '../../mcp/protocol/input.js'
 /** Milliseconds between progress notifications to a server that waits for an answer. */
 export const PROGRESS_EVERY = 15_000
 
-/** The session of a question. */
 interface Asking {
   peer: {
     respond(id: Id, answer: Json | RpcError, origin?: MessageOrigin): void
@@ -78,7 +77,6 @@ export class ServerQuestion {
     if (this.close()) this.#asking.peer.respond(this.id, answer, origin)
   }
 
-  /** Sends the client's answer to the server. */
   answer(answer: Payload): void {
     const { revision } = this.#asking
     const lowered = lowerAnswer(this.method, answer, revision)

@@ -13,7 +13,6 @@ import { methodTraits } from '../../mcp/protocol/methods.js'
 import type { CompletedElicitations } from './completed-elicitations.js'
 import type { LegacySession } from './session.js'
 
-/** A URL that the user has to open. */
 export interface RequiredUrl {
   url: string
   message: string
@@ -109,7 +108,6 @@ export function keyed(urls: readonly RequiredUrl[]): Map<string, RequiredUrl> {
   return new Map(urls.map((one, at) => [`address-${at + 1}`, one]))
 }
 
-/** `inputRequests` for URLs. */
 export function urlRequests(urls: ReadonlyMap<string, RequiredUrl>): Json {
   const requests = [...urls].map(([key, { url, message }]) => {
     return [key, { method: 'elicitation/create', params: { mode: 'url', message, url } }]

@@ -21,7 +21,6 @@ import { ServerQuestion } from './question.js'
 import type { QuestionHistory } from './question-history.js'
 
 export interface ServerRequestsOptions {
-  /** Capabilities declared to the server. */
   capabilities: Json
   /** Whether a request is refused because the client of a call lacks a capability. */
   blames: boolean
@@ -31,7 +30,6 @@ export interface ServerRequestsOptions {
   who: string
   /** Tools, prompts and resources whose calls have made the server send requests. */
   questionHistory: Pick<QuestionHistory, 'add' | 'has'>
-  /** The revision of the session. */
   revision: LegacyRevision
   /** A connected client of the session that may be asked beside its calls; undefined without one. */
   client(): AskedClient | undefined

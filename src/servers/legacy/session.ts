@@ -43,7 +43,6 @@ export interface SessionIdentity {
   /** Clients with different capabilities share the session, so it declares none of them. */
   single: boolean
   clientInfo: Json
-  /** Capabilities declared to the server. */
   capabilities: Json
   /** The headers of the client that the server gets. */
   credential?: CallersHeaders | undefined
@@ -66,7 +65,6 @@ export interface SessionOptions {
   roots?: Json | undefined
   /** Tools, prompts and resources whose calls have made the server send requests. */
   questionHistory: QuestionHistory
-  /** Reports a change to the other replicas. */
   onChange?: ((method: string, params: Payload) => void) | undefined
   /** Reports a new state of the session, for metrics. */
   onState: (what: 'opened' | 'ended' | 'lost') => void
@@ -94,7 +92,6 @@ export class LegacySession extends Pooled implements Owner {
   /** Replaced when the lists show what a server without declared capabilities offers. */
   handshake: Handshake
   readonly tools: ToolCache
-  /** The server supports tasks for `tools/call`. */
   readonly makesTasks: boolean
   /** The fields about the server for the log of a call. */
   readonly described: { serverEra: string; serverRevision: string; serverTransport: string }
@@ -102,15 +99,12 @@ export class LegacySession extends Pooled implements Owner {
   hasTraces = false
   /** Whether the server can send messages that belong to no call; undefined until that is known. */
   receives: boolean | undefined
-  /** Passes changes on to subscriptions. */
   readonly changeFeed: ChangeFeed
-  /** Requests of the server to the client. */
   readonly serverRequests: ServerRequests
   /** URL elicitations that the server has reported as complete. */
   readonly completedElicitations = new CompletedElicitations(() => this.alive)
   readonly link: ServerLink
   readonly #peer: Peer
-  /** The reservation for the server's capabilities. */
   readonly #reservation: Reservation
   /** It opens when `notifications/initialized` has been delivered. `lost`: the server no longer knows it, or its channel has ended. */
   #state: 'opening' | 'open' | 'lost' | 'ended' = 'opening'
@@ -178,7 +172,6 @@ export class LegacySession extends Pooled implements Owner {
     return this.handshake.revision
   }
 
-  /** Whether calls can still be sent. */
   get alive(): boolean {
     return this.#peer.end === undefined && this.#peer.channel.alive && this.#state !== 'lost'
   }

@@ -45,7 +45,6 @@ export class LegacySessions {
   /** The connected clients that the server may ask beside their calls, by the session in which it may. */
   readonly #clients = new Map<string, Set<AskedClient>>()
   readonly #pool: SessionPool<LegacySession>
-  /** Those whose handshake is not over. */
   readonly #shaking = new Set<Peer>()
   /** Tools, prompts and resources whose calls have made the server send requests. */
   readonly #questionHistory = new QuestionHistory()

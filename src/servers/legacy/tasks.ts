@@ -43,7 +43,6 @@ const TASK_TTL = 3_600_000
 /** Minimum milliseconds between two polls of a followed task. */
 const POLL_EVERY = 1_000
 
-/** A task that the server has created. */
 export interface Created {
   /** The server's id. */
   id: string
@@ -61,7 +60,6 @@ class Task {
   waiting: AskedCall | undefined
   /** The result, after it has been fetched, if there is memory for it. */
   result: Final | undefined
-  /** Called when the client has sent answers. */
   answered = () => {}
   timer: NodeJS.Timeout | undefined
   /** The reservation for the stored parts of the call, and for its result. */
@@ -201,7 +199,6 @@ export class LegacyTasks {
     }
   }
 
-  /** Returns those of these ids that are valid for the caller. */
   known(taskIds: readonly string[], call: Call): string[] {
     return taskIds.filter((taskId) => this.#find(taskId, call) !== undefined)
   }

@@ -41,7 +41,6 @@ export class ModernChannels {
   readonly #isSeparate: boolean
   /** Principals that have requested logs. All their later calls go to their own process. */
   readonly #separate = new BoundedSet<string>(MAX_SEPARATE)
-  /** Channels that are being closed. */
   readonly #ending = new Set<ModernChannel>()
 
   constructor(options: ServerOptions, access: Access) {
@@ -114,7 +113,6 @@ export class ModernChannels {
 
 interface Place {
   principal: string
-  /** All principals share it. */
   isShared: boolean
   /** Called when it has ended or could not be opened. */
   leave(): void
@@ -122,7 +120,6 @@ interface Place {
   end(): void
 }
 
-/** A channel to a modern server. */
 class ModernChannel implements Occupant, Owner {
   readonly ping: NonNullable<Owner['ping']>
   readonly principal: string

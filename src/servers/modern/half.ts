@@ -228,7 +228,6 @@ export class ModernHalf implements Half {
     return this.#isProgram ? starting(call, opening, this.#options.timeouts) : opening
   }
 
-  /** Passes on what the server says during a call. */
   #told(call: Call, exchange: Exchange, { method, params, source }: Heard): Promise<void> | undefined {
     if (method === 'notifications/cancelled') {
       if (methodTraits(call.method).endless) exchange.fail(subscriptionEnded())
@@ -259,7 +258,6 @@ export class ModernHalf implements Half {
     return reply
   }
 
-  /** Takes a list of tools. */
   #listed(peer: Peer, call: Call, reply: Final): Final {
     if (reply.kind !== 'result') return reply
     this.#toolsOf(call).learn(reply.result, raw(call.params, 'cursor'))

@@ -76,7 +76,6 @@ export function refused(answer: OriginAnswer): ChannelError {
   })
 }
 
-/** The beginning of a body as a text. */
 export function textIn({ body }: OriginAnswer): string {
   return Buffer.concat(body).toString('utf8', 0, MAX_QUOTED_BYTES)
 }

@@ -15,7 +15,6 @@ import type { ServerSession } from '../../mcp/protocol/upstream.js'
 import type { Lanes } from '../lanes.js'
 import { excerpt } from './stdio/stderr-tail.js'
 
-/** One message to the server. */
 export interface OutgoingMessage {
   text: string
   /** The client's own message, which is sent in place of `text`; only over HTTP. */
@@ -36,11 +35,9 @@ export interface OutgoingMessage {
   passesEvents?: boolean | undefined
 }
 
-/** How a client opens a stream at the server. */
 export interface OpeningStream extends Pick<OutgoingMessage, 'headers' | 'forwarded' | 'account' | 'principal'> {
   /** The last event that the client has got. */
   lastEventId?: string | undefined
-  /** Aborts when the client has gone. */
   signal: Signal
 }
 
@@ -157,13 +154,11 @@ export interface ChannelErrorOptions {
   said?: string
   /** There is no memory for the message, or for what the server answers. */
   noMemory?: boolean
-  /** No answer arrived in time. */
   late?: boolean
   /** Lines of the program's stderr: for the operator, never for a client. */
   stderr?: readonly string[]
 }
 
-/** A failure of a channel or of one message on it. */
 export class ChannelError extends Error {
   override name = 'ChannelError'
   readonly delivered: 'no' | 'maybe'

@@ -1,7 +1,6 @@
 /** A bounded jar of cookies (RFC 6265) for one origin. Loaded only when a server sets a cookie, because it is large. */
 import { Cookie, CookieJar } from 'tough-cookie'
 
-/** Cookies that are kept. */
 const MAX_COOKIES = 20
 /** Characters of a cookie with its attributes: the limit of browsers. */
 const MAX_COOKIE = 4_096
@@ -13,7 +12,6 @@ export class Jar {
     this.#jar = jar
   }
 
-  /** The jar that `text` describes. */
   static from(text: string): Jar {
     return new Jar(CookieJar.deserializeSync(text))
   }

@@ -56,7 +56,6 @@ class HttpChannel extends Posts implements Channel {
     if (this.calls === 0) this.listening?.abort()
   }
 
-  /** Goes on with the session of another channel. */
   async resume({ session, path, cookies }: ServerSession): Promise<void> {
     this.sessionId = session
     this.path = path

@@ -157,7 +157,6 @@ class InProcessChannel implements Channel {
     return this.#room()
   }
 
-  /** Resolves when no message waits. */
   #room(): Promise<void> {
     return this.#messages.busy ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve()
   }

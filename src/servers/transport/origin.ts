@@ -46,7 +46,6 @@ export interface OriginOptions extends ConnectionOptions {
   address?: string | undefined
 }
 
-/** An HTTP request to the origin. */
 export interface HttpRequest {
   method: 'GET' | 'POST' | 'DELETE'
   path?: string | undefined
@@ -85,12 +84,10 @@ const NEVER: Signal = new HangUp()
 export class Origin {
   readonly url: URL
   readonly address: string | undefined
-  /** Sent with every request. */
   readonly headers: OriginHeaders
   readonly memory: Memory
   /** In which calls take turns, if several clients may call the server. */
   readonly lanes: Lanes | undefined
-  /** Where requests to the address go. */
   readonly redirects: Redirects
   /** Most bytes of an answer that is not a stream. */
   bodyLimit: number
@@ -116,7 +113,6 @@ export class Origin {
     })
   }
 
-  /** Bounds the answers that arrive from now on. */
   limit({ answer, stream }: MessageLengths): void {
     this.bodyLimit = answer
     this.streamLimit = stream
@@ -182,7 +178,6 @@ export class Origin {
     })
   }
 
-  /** As `Transport.close`. */
   async close(hurry = false): Promise<void> {
     const pool = await this.dispatcher
     // The server may have acted on what it has.
@@ -226,7 +221,6 @@ interface Settle {
   reject(error: ChannelError): void
 }
 
-/** Reads one answer while it arrives. */
 class Answering implements Dispatcher.DispatchHandler {
   readonly #reader: Reader
   readonly #origin: Origin

@@ -20,7 +20,6 @@ import { RETRY, Reading } from './reading.js'
 const MAX_FAILURES = 3
 /** Visible ASCII, as a session id has to be (MCP 2025-11-25, basic/transports, session management). */
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/
-/** No headers. */
 export const NONE: OriginHeaders = {}
 const VERSION = 'mcp-protocol-version'
 const POSTED: OriginHeaders = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
@@ -35,7 +34,6 @@ export class Posts {
   protected readonly closing = new AbortController()
   readonly #oneWay: OneWayMemory
   #withoutExchange = 0
-  /** Calls that wait for their answer. */
   protected calls = 0
   /** Whether the stream for the server's own messages is open, or may be. */
   protected listens = false
@@ -214,7 +212,6 @@ function isAcceptance({ status, headers }: OriginAnswer): boolean {
   return status === 202 || status === 204 || headerOf(headers, 'content-type') === undefined
 }
 
-/** The failure of a request whose answer is not a message. */
 function noMessage(answer: OriginAnswer): ChannelError {
   const { status, kind, headers } = answer
   const options = { protocol: true, said: textIn(answer) }

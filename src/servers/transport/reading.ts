@@ -42,7 +42,6 @@ export class Reading extends HangUp implements Reader {
   /** The last event id, to resume the stream; and the milliseconds to wait before that. */
   lastId: string | undefined
   retry = RETRY.usual
-  /** Ends the current request. */
   #end: () => void = nothing
   /** The head of the response that is being read. */
   #head: HttpHead | undefined
@@ -50,7 +49,6 @@ export class Reading extends HangUp implements Reader {
   readonly #onSuccess: ((headers: ResponseHeaders, kind: BodyKind) => void) | undefined
   #over: NodeJS.Timeout | undefined
   #heard: Heard | undefined
-  /** The last event with an id. */
   #last: SseEvent | undefined
   #decoder: SseDecoder | undefined
 
@@ -87,7 +85,6 @@ export class Reading extends HangUp implements Reader {
     if (this.#isResumable) this.abort()
   }
 
-  /** Whether the answer is still expected. */
   get waited(): boolean {
     return this.exchange !== undefined && this.#receiver?.isWaiting(this.exchange) === true
   }

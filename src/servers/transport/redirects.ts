@@ -26,7 +26,6 @@ interface Head {
  */
 export class Redirects {
   readonly #url: URL
-  /** The path and query of the address. */
   readonly #own: string
   readonly #paths = new BoundedMap<string, string>(MAX_PATHS)
 
@@ -35,7 +34,6 @@ export class Redirects {
     this.#own = pathOf(url)
   }
 
-  /** The path and query for requests of a principal. */
   pathFor(principal: string): string {
     return this.#paths.get(principal) ?? this.#own
   }

@@ -73,7 +73,6 @@ export class Slices<T> {
     else last()
   }
 
-  /** Drops all waiting items. */
   clear(): void {
     this.#waiting = []
     this.#next = 0

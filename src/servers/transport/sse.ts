@@ -62,7 +62,6 @@ class SseChannel implements Channel {
     this.#oneWay = new OneWayMemory(origin.memory)
   }
 
-  /** Opens the stream and waits for its first event. */
   static open(origin: Origin, account?: Account, credential?: CallersHeaders): Promise<Channel> {
     const channel = new SseChannel(origin)
     return new Promise((resolve, reject) => {

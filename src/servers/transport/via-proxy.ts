@@ -10,7 +10,6 @@ import { ChannelError } from './channel.js'
 export interface ForwardProxy {
   /** Scheme, host and port of the proxy. */
   origin: string
-  /** Sent with every request, for the proxy. */
   headers: Headers
 }
 

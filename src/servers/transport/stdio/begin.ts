@@ -4,7 +4,6 @@ import process from 'node:process'
 import spawn from 'cross-spawn'
 import { cannotStart, type ProgramStart } from './cannot-start.js'
 
-/** A program that starts. */
 interface Begun {
   child: ChildProcess
   /** The event of its start has been. */

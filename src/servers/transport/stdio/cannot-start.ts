@@ -4,7 +4,6 @@ import { resolve } from 'node:path'
 import { ChannelError } from '../channel.js'
 import { isProgram } from './on-path.js'
 
-/** How a program is started. */
 export interface ProgramStart {
   command: string
   args: readonly string[]

@@ -29,7 +29,6 @@ export interface StdioChannelOptions {
   grace?: { term: number; kill: number }
   /** The child may download what it runs, without any output, before it writes to stdout. */
   downloads?: boolean
-  /** Called with each line that the child writes to stderr. */
   onStderr?: (line: string) => void
   /** The ledger for bytes that have been read from the child, or wait to be written to it. */
   memory?: Memory
@@ -129,7 +128,6 @@ export class StdioChannel implements Channel {
     })
   }
 
-  /** The process id of the program. */
   get pid(): number | undefined {
     return this.#child.pid
   }

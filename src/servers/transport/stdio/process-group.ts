@@ -18,7 +18,6 @@ const WINDOWS = process.platform === 'win32'
 /** Groups that may still have processes. */
 const living = new Set<ProcessGroup>()
 
-/** How many programs of servers run. */
 export function runningPrograms(): number {
   return living.size
 }
@@ -89,7 +88,6 @@ export class ProcessGroup {
     return true
   }
 
-  /** Kills all remaining processes of the group. */
   destroy(): void {
     this.signal('SIGKILL')
     this.exited.then(() => this.#forget()).catch(() => {})

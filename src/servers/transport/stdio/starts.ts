@@ -5,7 +5,6 @@ import { personOf } from '../../../base/texts/principal.js'
 import { pause } from '../../../base/time/pause.js'
 
 export interface StartsOptions {
-  /** Processes that may be started at once. */
   burst: number
   /** Processes that may be started per minute after the burst. */
   perMinute: number
