@@ -7,13 +7,14 @@ import { Fault } from '../../base/fault/fault.js'
 import type { Params, Response, Sent } from '../../base/rpc/message.js'
 import { EMPTY, type Json, keys, objectIn, type Payload, parseObject, raw, value } from '../../base/rpc/splice.js'
 import { HangUp } from '../../base/time/hang-up.js'
-import type { Call, Final, ServerNotification } from '../../mcp/protocol/call.js'
+import type { Call, Final } from '../../mcp/protocol/call.js'
 import { wellFormed } from '../../mcp/protocol/input.js'
 import { decodeReply } from '../../mcp/protocol/legacy-server.js'
 import { RELATED_TASK, withoutEnvelope } from '../../mcp/protocol/meta.js'
 import { isWantedLevel } from '../../mcp/protocol/methods.js'
 import type { Arrival, Exchange } from '../exchange.js'
 import { answerOf, Contradiction, contradicts, errorIn } from '../failure.js'
+import { LOG } from '../log-reader.js'
 import { failureIn } from '../refusals.js'
 import { type Loss, SessionLost } from '../session-loss.js'
 import { ChannelError } from '../transport/channel.js'
@@ -126,8 +127,7 @@ export class AskedCall {
         await settle(this.session, exchange, call, arrival, last, this.#hadNoRoom)
         return last
       } else if (arrival.kind === 'notification') {
-        const notification = notificationOf(call, arrival.method, arrival.params)
-        const held = notification && call.notify(notification)
+        const held = notifyOf(call, arrival)
         if (held) await held
       }
     }
@@ -314,26 +314,20 @@ async function tellTrailing({ trailing }: LegacySession, exchange: Exchange, cal
   for (;;) {
     const arrival = await exchange.nextWithin(trailing)
     if (arrival?.kind !== 'notification') return
-    const notification = notificationOf(call, arrival.method, arrival.params)
-    if (notification) await call.notify(notification)
+    await notifyOf(call, arrival)
   }
 }
 
-/** A notification of the call for its caller; undefined if the caller did not ask for it. */
-export function notificationOf(call: Call, method: string, params: Params): ServerNotification | undefined {
+/** Passes a notification of the call on to its caller, if the caller has asked for it. */
+export function notifyOf(call: Call, { method, params }: { method: string; params: Params }): Promise<void> | undefined {
   const payload = typeof params === 'string' ? EMPTY : params
-  switch (method) {
-    case 'notifications/progress':
-      return call.progress
-        ? { kind: 'notification', method, params: withoutEnvelope(payload, {}, 'server') }
-        : undefined
-    case 'notifications/message': {
-      if (!isWantedLevel(value(payload, 'level'), call.caller.logLevel)) return undefined
-      const meta = objectIn(payload, '_meta')
-      if (meta && raw(meta, RELATED_TASK) !== undefined) return undefined
-      return { kind: 'notification', method, params: withoutEnvelope(payload, {}, 'server') }
-    }
-    default:
-      return undefined
-  }
+  const isWanted = method === 'notifications/progress' ? call.progress : method === LOG && isWantedLog(call, payload)
+  if (!isWanted) return undefined
+  return call.notify({ kind: 'notification', method, params: withoutEnvelope(payload, {}, 'server') })
+}
+
+function isWantedLog({ caller }: Call, params: Payload): boolean {
+  const meta = objectIn(params, '_meta')
+  const isOfTask = meta !== undefined && raw(meta, RELATED_TASK) !== undefined
+  return isWantedLevel(value(params, 'level'), caller.logLevel) && !isOfTask
 }

@@ -19,7 +19,7 @@ import { throwIfRefused } from '../refusals.js'
 import type { Revision } from '../revision.js'
 import { SessionLost } from '../session-loss.js'
 import type { ToolFacts } from '../tools.js'
-import { AskedCall, answerIn, type Decode, notificationOf, settle } from './asked-call.js'
+import { AskedCall, answerIn, type Decode, notifyOf, settle } from './asked-call.js'
 import { listen } from './listen.js'
 import type { ParkedCalls } from './parked.js'
 import { requiredUrls, StillRequired, UrlElicitation, type WhenRequired } from './required-urls.js'
@@ -110,8 +110,7 @@ export class LegacyHandler {
           if (arrival.kind === 'question')
             asked = new AskedCall(session, exchange, { decode, question: arrival.question })
           else if (arrival.kind === 'notification') {
-            const notification = notificationOf(call, arrival.method, arrival.params)
-            const held = notification && call.notify(notification)
+            const held = notifyOf(call, arrival)
             if (held) await held
           }
         }
