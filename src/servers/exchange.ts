@@ -174,18 +174,11 @@ export class Exchange implements LaneCall {
     })
   }
 
-  /** Resolves to the answer, and drops other messages. Rejects with a ChannelError or a Fault if none can arrive. */
-  async answer(): Promise<Response> {
-    for (;;) {
-      const arrival = await this.nextArrival()
-      if (arrival.kind === 'response') return arrival
-    }
-  }
-
   /**
-   * As `answer`, but resolves to undefined after `milliseconds`.
+   * Resolves to the answer, and drops other messages; to undefined after `milliseconds`. Rejects with a ChannelError or a Fault if
+   * none can arrive.
    */
-  async answerWithin(milliseconds: number): Promise<Response | undefined> {
+  async answer(milliseconds = Number.POSITIVE_INFINITY): Promise<Response | undefined> {
     const deadline = performance.now() + milliseconds
     for (;;) {
       const arrival = await this.nextWithin(Math.max(0, deadline - performance.now()))

@@ -24,7 +24,6 @@ import { cut, type JsonSource, repairedSourceOf, sourceOf, textOfWire } from '..
 import { EMPTY, objectIn, type Payload, raw, value } from '../base/rpc/splice.js'
 import { edited, type PassedEvent } from '../base/rpc/sse.js'
 import { unreadResponse } from '../base/rpc/unread-response.js'
-import { Deadline } from '../base/time/time.js'
 import type { ServerRecorder } from '../mcp/ports/recorder.js'
 import type { Call } from '../mcp/protocol/call.js'
 import { OF_BRIDGE } from '../mcp/protocol/meta.js'
@@ -127,22 +126,28 @@ export class Peer extends Outgoing implements Receiver {
     exchange.account = account
     exchange.number = call
     if (this.ofClient) exchange.wireId = id ?? exchange.idOfBridge
-    const { channel } = this
-    const late = () => {
-      if (start === undefined || !channel.startingUntil)
-        return exchange.fail(new ChannelError(`No answer to ${method} in ${timeout} ms`, { late: true }))
-      const limits = { silence: timeout, start }
-      const left = leftToStart(channel, limits)
-      if (left > 0) timer = new Deadline(left, late)
-      else exchange.fail(notStarted(channel, method, limits))
-    }
-    let timer = new Deadline(timeout, late)
     try {
       this.send(exchange, method, params, headers)
-      return await exchange.answer()
+      const answer = await this.answerIn(exchange, timeout, start)
+      if (answer) return answer
+      const { channel } = this
+      const late =
+        start === undefined || !channel.startingUntil
+          ? new ChannelError(`No answer to ${method} in ${timeout} ms`, { late: true })
+          : notStarted(channel, method, { silence: timeout, start })
+      exchange.fail(late)
+      throw late
     } finally {
-      timer.clear()
       this.release(exchange)
+    }
+  }
+
+  /** The answer in an exchange; undefined if none comes in `timeout` milliseconds, or longer for a program that is starting, with `start`. */
+  async answerIn(exchange: Exchange, timeout: number, start?: number): Promise<Response | undefined> {
+    for (let left = timeout; ; ) {
+      const answer = await exchange.answer(left)
+      left = start === undefined ? 0 : leftToStart(this.channel, { silence: timeout, start })
+      if (answer || left === 0) return answer
     }
   }
 

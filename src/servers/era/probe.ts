@@ -15,7 +15,6 @@ import type { Exchange } from '../exchange.js'
 import { errorIn } from '../failure.js'
 import type { ServerOptions } from '../options.js'
 import { Peer } from '../peer.js'
-import { leftToStart } from '../start.js'
 import { ChannelError } from '../transport/channel.js'
 
 export interface Probing {
@@ -82,7 +81,7 @@ export async function probe(server: ServerOptions, probing: Probing): Promise<Pr
 
 async function probeOnce(
   { transport, clientInfo, timeouts, log, recorder }: ServerOptions,
-  { timeout = timeouts.probe, start = 0, peer: open, headers = {}, account }: Probing,
+  { timeout = timeouts.probe, start, peer: open, headers = {}, account }: Probing,
 ): Promise<ProbeResult | 'headers refused'> {
   const peer = open ?? new Peer(await transport.open({ credential: headers }), log, recorder)
   peer.headers = { ...headers, 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
@@ -97,11 +96,7 @@ async function probeOnce(
     throw finding
   }
   try {
-    let answer = await exchange.answerWithin(timeout)
-    for (let left: number; !answer; answer = await exchange.answerWithin(left)) {
-      left = leftToStart(peer.channel, { silence: timeout, start })
-      if (left === 0) break
-    }
+    const answer = await peer.answerIn(exchange, timeout, start)
     // The program may still be starting. `initialize` can be sent all the same: the ids distinguish the two answers.
     if (!answer && transport.kind === 'stdio') return { ...legacy(SILENT, peer, { weak: true }), unanswered: exchange }
     peer.forgo(exchange)
