@@ -5,8 +5,10 @@ import type { CallView } from '../../src/inspector/views.js'
 import { until, untilFound } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
+import { call } from '../support/modern.js'
+import { modernStdio } from '../support/modern-stdio.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
-import { startWatched, viewsOf } from '../support/watched.js'
+import { rowsIn, startWatched, viewsOf } from '../support/watched.js'
 
 const callIn = (ring: Ring, id: string) => viewsOf(eventsIn(ring)).call(id) as CallView
 
@@ -27,6 +29,17 @@ t.test('does not attribute the call of a crashed process to another process', as
   await first.call('fail')
   const failed: CallView = await called('fail')
   t.equal(failed.pid, server()?.pids[0], 'the only process again')
+})
+
+t.test('records what a modern program says that was started in place of another one', async (t) => {
+  const { url, calls } = await startWatched(t, modernStdio(t).server)
+  await call(url, 'tools/call', { name: 'crash', arguments: {} })
+  await call(url, 'tools/call', { name: 'echo', arguments: {} })
+  const again = await untilFound(() => calls().find(({ name, status }) => name === 'echo' && status !== 'open'), 'the call')
+  t.same(rowsIn(again), [
+    ['in tools/call', 'out tools/call'],
+    ['out result', 'in result'],
+  ])
 })
 
 t.test('a call has the process of its server, if there is only one', async (t) => {
