@@ -82,7 +82,7 @@ export class LegacyHandler {
         if (prepared && 'kind' in prepared) return prepared
         decode = prepared?.decode ?? decode
         // Questions that have waited for a call are answered before it is sent.
-        const mayHaveQuestions = session.serverRequests.held.questions.size > 0
+        const mayHaveQuestions = session.serverRequests.held.size > 0
         exchange = session.beginCall(call)
         signal.addEventListener('abort', hangUp, { once: true })
         signal.throwIfAborted()

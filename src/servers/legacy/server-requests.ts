@@ -16,7 +16,6 @@ import { methodTraits } from '../../mcp/protocol/methods.js'
 import type { Exchange } from '../exchange.js'
 import type { Peer } from '../peer.js'
 import { askBeside } from './beside-calls.js'
-import { HeldQuestions } from './held-questions.js'
 import { ServerQuestion } from './question.js'
 import type { QuestionHistory } from './question-history.js'
 
@@ -35,6 +34,10 @@ export interface ServerRequestsOptions {
   client(): AskedClient | undefined
 }
 
+/** Milliseconds for which a question waits for a call that it can belong to. */
+const HOLD = { 'roots/list': 55_000, others: 2_000 }
+/** The same while another request is open, such as a list, which may wait for the answer. */
+const HOLD_BESIDE_OTHER = 1_000
 /** Milliseconds after `initialize` in which a question may concern the whole session. */
 const BEGINNING = 5_000
 
@@ -42,17 +45,8 @@ const BEGINNING = 5_000
 const MAX_REFUSALS = 16
 
 export class ServerRequests {
-  /** Questions that wait for a call that they can belong to. */
-  readonly held = new HeldQuestions({
-    delaysOther: (longerThan) => {
-      const now = performance.now()
-      return this.#others().some(({ sentAt }) => sentAt > 0 && now - sentAt >= longerThan)
-    },
-    refuse: (question) => {
-      const message = 'No call is in progress that this request could belong to'
-      question.respond({ code: -32603, message })
-    },
-  })
+  /** Questions that arrived while no call was running: they wait for one that begins soon. */
+  readonly held = new Map<ServerQuestion, NodeJS.Timeout>()
   /** A question was refused, because too many calls wait for answers. */
   hadNoRoom = false
   /** The server has asked a client for its roots. */
@@ -75,7 +69,7 @@ export class ServerRequests {
   /** Gives the waiting questions to a call that has begun and whose client may be asked, or to its client. */
   giveHeld(exchange: Exchange): void {
     const client = exchange.call?.client
-    for (const question of this.held.takeAll()) {
+    for (const question of this.#takeHeld()) {
       if (client) this.#askBeside(question, client)
       else this.#give(question, exchange)
     }
@@ -83,13 +77,13 @@ export class ServerRequests {
 
   /** Gives the waiting questions to a client that has connected, if it is one of this session. */
   askHeld(): void {
-    const client = this.held.questions.size > 0 ? this.#options.client() : undefined
-    if (client) for (const question of this.held.takeAll()) this.#askBeside(question, client)
+    const client = this.held.size > 0 ? this.#options.client() : undefined
+    if (client) for (const question of this.#takeHeld()) this.#askBeside(question, client)
   }
 
   /** Refuses the waiting questions: they were for a client that has gone. */
   refuseHeld(): void {
-    for (const question of this.held.takeAll()) question.respond({ code: -32603, message: 'The client has gone' })
+    for (const question of this.#takeHeld()) question.respond({ code: -32603, message: 'The client has gone' })
   }
 
   /** Takes a request of the server: answers or refuses it, or gives it to the call that it belongs to. */
@@ -176,7 +170,7 @@ export class ServerRequests {
     question.withdrawn = true
     question.close()
     question.onWithdrawn?.()
-    this.held.drop(question)
+    this.#drop(question)
     this.#peer.settled()
   }
 
@@ -210,7 +204,31 @@ export class ServerRequests {
     question.carrier = carrier
     if (client) this.#askBeside(question, client)
     else if (carrier) carrier.arrive({ kind: 'question', question })
-    else this.held.hold(question)
+    else this.#hold(question)
+  }
+
+  #hold(question: ServerQuestion): void {
+    const until = performance.now() + (question.method === 'roots/list' ? HOLD['roots/list'] : HOLD.others)
+    const wait = () => {
+      const now = performance.now()
+      const delaysOther = this.#others().some(({ sentAt }) => sentAt > 0 && now - sentAt >= HOLD_BESIDE_OTHER - 1)
+      if (until - now >= 1 && !delaysOther)
+        return this.held.set(question, setTimeout(wait, Math.min(until - now, HOLD_BESIDE_OTHER)).unref())
+      this.held.delete(question)
+      return question.respond({ code: -32603, message: 'No call is in progress that this request could belong to' })
+    }
+    this.held.set(question, setTimeout(wait, HOLD_BESIDE_OTHER).unref())
+  }
+
+  #drop(question: ServerQuestion): void {
+    clearTimeout(this.held.get(question))
+    this.held.delete(question)
+  }
+
+  #takeHeld(): readonly ServerQuestion[] {
+    const all = [...this.held.keys()]
+    for (const question of all) this.#drop(question)
+    return all
   }
 
   #askBeside(question: ServerQuestion, client: AskedClient): void {
