@@ -67,8 +67,6 @@ export class SessionPool<S extends Pooled> {
   readonly #clients = new Bound({ max: Number.POSITIVE_INFINITY })
   /** Those of them for which an idle session stays. */
   readonly #keeping = new Bound({ max: Number.POSITIVE_INFINITY })
-  /** Sessions that have left the pool and are being closed. */
-  readonly #ending = new Set<S>()
   /** By key: the subscriptions of lost sessions, to renew them in the next session of that key. */
   readonly #subscribed = new Map<string, readonly string[]>()
   #closed = false
@@ -123,16 +121,12 @@ export class SessionPool<S extends Pooled> {
     for (const key of [...this.#entries.keys()]) this.#usable(key)
   }
 
-  /** Closes all sessions. A second call with `hurry` also speeds up those that are still closing. */
+  /** Closes all sessions. Those that have left the pool are being closed. */
   async close(hurry = false): Promise<void> {
     this.#closed = true
     const entries = [...this.#entries.values()]
     this.#entries.clear()
-    for (const session of this.#ending) session.close(hurry).catch(() => {})
-    await Promise.all(
-      entries.map(({ opening }) => opening?.then((session) => this.#end(session, hurry)).catch(() => {})),
-    )
-    await Promise.all([...this.#ending].map((session) => session.close(hurry)))
+    await Promise.all(entries.map(({ opening }) => opening?.then((session) => session.close(hurry)).catch(() => {})))
   }
 
   #usedBy(clients: string): PoolEntry<S>[] {
@@ -185,13 +179,7 @@ export class SessionPool<S extends Pooled> {
     if (this.#entries.get(entry.key) === entry) this.#lose(entry.key, session)
     if (session.users > 0) return
     this.#options.occupancy.leave(entry)
-    this.#end(session).catch(() => {})
-  }
-
-  async #end(session: S, hurry = false): Promise<void> {
-    this.#ending.add(session)
-    await session.close(hurry)
-    this.#ending.delete(session)
+    session.close().catch(() => {})
   }
 
   #usable(key: string): PoolEntry<S> | undefined {
@@ -261,6 +249,6 @@ export class SessionPool<S extends Pooled> {
 
   #evict({ key, session }: PoolEntry<S>): void {
     this.#entries.delete(key)
-    if (session) this.#end(session).catch(() => {})
+    session?.close().catch(() => {})
   }
 }

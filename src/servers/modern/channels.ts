@@ -41,7 +41,6 @@ export class ModernChannels {
   readonly #isSeparate: boolean
   /** Principals that have requested logs. All their later calls go to their own process. */
   readonly #separate = new BoundedSet<string>(MAX_SEPARATE)
-  readonly #ending = new Set<ModernChannel>()
 
   constructor(options: ServerOptions, access: Access) {
     const { transport, several, isolation } = options
@@ -72,7 +71,7 @@ export class ModernChannels {
   }
 
   async close(hurry = false): Promise<void> {
-    await Promise.all([...this.#channels.values(), ...this.#ending].map((channel) => channel.close(hurry)))
+    await Promise.all([...this.#channels.values()].map((channel) => channel.close(hurry)))
   }
 
   #keyOf({ principal, caller }: Caller): string {
@@ -87,13 +86,7 @@ export class ModernChannels {
     const leave = () => {
       if (this.#channels.get(key) === channel) this.#channels.delete(key)
     }
-    const end = () => {
-      leave()
-      this.#ending.add(channel)
-      const ended = () => this.#ending.delete(channel)
-      channel.close().then(ended, ended)
-    }
-    const channel: ModernChannel = new ModernChannel(this.#options, this.#access, { principal, isShared, leave, end })
+    const channel: ModernChannel = new ModernChannel(this.#options, this.#access, { principal, isShared, leave })
     this.#channels.set(key, channel)
     if (!isShared) channel.opening.then(() => this.#moveSubscriptions(principal)).catch(() => {})
     return channel
@@ -114,16 +107,13 @@ export class ModernChannels {
 interface Place {
   principal: string
   isShared: boolean
-  /** Called when it has ended or could not be opened. */
+  /** Called when it ends or could not be opened. */
   leave(): void
-  /** Ends it because it is idle. */
-  end(): void
 }
 
 class ModernChannel implements Occupant, Owner {
   readonly ping: NonNullable<Owner['ping']>
   readonly principal: string
-  readonly end: () => void
   readonly opening: Promise<Peer>
   /** The peer, once the channel is open. */
   peer: Peer | undefined
@@ -139,7 +129,6 @@ class ModernChannel implements Occupant, Owner {
     this.#access = access
     this.#place = place
     this.principal = place.principal
-    this.end = place.end
     this.#isProgram = options.transport.kind === 'stdio'
     const method = 'server/discover'
     this.ping = { method, params: discoverParams(options.clientInfo), headers: requestHeaders(method, EMPTY) }
@@ -202,6 +191,12 @@ class ModernChannel implements Occupant, Owner {
   #leave(): void {
     if (this.#isProgram) this.#access.capacity.occupancy.leave(this)
     this.#place.leave()
+  }
+
+  /** Ends it because it is idle. */
+  end(): void {
+    this.#place.leave()
+    this.close().catch(() => {})
   }
 
   async close(hurry = false): Promise<void> {
