@@ -290,10 +290,10 @@ export class Server implements Upstream {
     this.#capacity.close()
     this.#revision.close()
     this.#unsubscribe?.()
-    const all = [this.#detection, this.#legacy, this.#modern]
+    this.#detection.isClosed = true
     // Channels without an owner, such as that of a probe in progress, end with the transport.
     const { transport, fallback } = this.#options
-    await Promise.all([...all.map((one) => one.close(hurry)), transport.endAll?.(hurry)])
+    await Promise.all([this.#legacy.close(hurry), this.#modern.close(hurry), transport.endAll?.(hurry)])
     // Nobody waits for what does not go through channels, such as requests of further paths.
     for (const one of [transport, fallback]) one?.close?.(hurry).catch(() => {})
   }

@@ -212,11 +212,6 @@ export class Detection extends Availability {
     else peer.channel.close().catch(() => {})
   }
 
-  async close(hurry: boolean): Promise<void> {
-    this.isClosed = true
-    await this.#spare.close(hurry)
-  }
-
   async #detect(sender: Sender | undefined): Promise<Verdict> {
     const { transport, era } = this.#options
     const asks = era === 'auto' && transport.kind !== 'sse'

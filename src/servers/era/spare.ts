@@ -44,9 +44,4 @@ export class Spare {
     clearTimeout(this.#timer)
     return peer
   }
-
-  async close(hurry: boolean): Promise<void> {
-    clearTimeout(this.#timer)
-    await this.#peer?.channel.close(hurry)
-  }
 }
