@@ -178,7 +178,7 @@ t.test('a question on the stream of a call belongs to it, and is refused if its 
 })
 
 t.test('an unaddressed question goes to the oldest waiting call that has had none', async (t) => {
-  const { serverRequests, call, ask } = start(t)
+  const { call, ask } = start(t)
   const parked = call({ read: false })
   const [one, two] = [call(), call()]
   ask(1, FORM)
@@ -191,7 +191,7 @@ t.test('an unaddressed question goes to the oldest waiting call that has had non
 })
 
 t.test('an unaddressed question goes to a call of a tool that has asked before', async (t) => {
-  const { serverRequests, call, ask, askers } = start(t)
+  const { call, ask, askers } = start(t)
   const [quiet, asker, another] = [call(), call(), call()]
   askers.add(asker.call).add(another.call)
   ask(1, FORM)
@@ -269,7 +269,7 @@ t.test('an unanswered question moves on at the end of its call, or waits', async
 })
 
 t.test('a withdrawn question gets no answer', async (t) => {
-  const { serverRequests, clock, said, call, ask, withdraw, settled } = start(t)
+  const { clock, said, call, ask, withdraw, settled } = start(t)
   ask('held', 'roots/list')
   withdraw('held')
   t.same(idsIn(call()), [])
@@ -288,7 +288,7 @@ t.test('a withdrawn question gets no answer', async (t) => {
 })
 
 t.test('refuses what was not declared, and names the calls that may have caused it', async (t) => {
-  const { serverRequests, said, call, ask } = start(t, { capabilities: '{"elicitation":{}}' })
+  const { said, call, ask } = start(t, { capabilities: '{"elicitation":{}}' })
   const [one, two] = [call(), call()]
   ask(1, 'sampling/createMessage', {}, one)
   t.match(one.refusals, [{ name: 'sampling', certain: true }])

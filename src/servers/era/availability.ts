@@ -22,7 +22,8 @@ export class Availability {
   readonly #options: ServerOptions
   #failures = 0
   #down: { until: number; fault: Fault } | undefined
-  #lastFailure: ServerFailure | undefined
+  /** The last failure of the server, also if it has worked since; undefined if there was none. */
+  lastFailure: ServerFailure | undefined
 
   constructor(options: ServerOptions) {
     this.#options = options
@@ -31,11 +32,6 @@ export class Availability {
   /** Why the server is unavailable; undefined once it has worked again. */
   get down(): Fault | undefined {
     return this.#down?.fault
-  }
-
-  /** The last failure of the server, also if it has worked since; undefined if there was none. */
-  get lastFailure(): ServerFailure | undefined {
-    return this.#lastFailure
   }
 
   /** How many failures in a row there were, and the milliseconds for which calls fail at once; undefined if they do not. */
@@ -85,6 +81,6 @@ export class Availability {
   }
 
   #noteFailure(fault: Fault): void {
-    this.#lastFailure = { at: Date.now(), why: whyInLine(fault) }
+    this.lastFailure = { at: Date.now(), why: whyInLine(fault) }
   }
 }

@@ -319,7 +319,10 @@ async function tellTrailing({ trailing }: LegacySession, exchange: Exchange, cal
 }
 
 /** Passes a notification of the call on to its caller, if the caller has asked for it. */
-export function notifyOf(call: Call, { method, params }: { method: string; params: Params }): Promise<void> | undefined {
+export function notifyOf(
+  call: Call,
+  { method, params }: { method: string; params: Params },
+): Promise<void> | undefined {
   const payload = typeof params === 'string' ? EMPTY : params
   const isWanted = method === 'notifications/progress' ? call.progress : method === LOG && isWantedLog(call, payload)
   if (!isWanted) return undefined

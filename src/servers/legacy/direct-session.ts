@@ -4,7 +4,6 @@
  */
 
 import { Fault } from '../../base/fault/fault.js'
-import type { Reservation } from '../../base/limits/memory.js'
 import {
   type Id,
   idKey,
@@ -58,6 +57,7 @@ import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
 import type { Loss } from '../session-loss.js'
 import { ChannelError } from '../transport/channel.js'
+import { Unread } from '../unread.js'
 import { OutgoingBatch } from './batch.js'
 import { ClientTraces } from './client-traces.js'
 import { answeredWith, resultIn, sendOpening } from './handshake.js'
@@ -110,9 +110,8 @@ export class DirectServerSession implements DirectSession, Owner {
   readonly #peer: Peer
   readonly #options: DirectSessionOptions
   readonly answer: Response
-  readonly #waiting: { text: Wire; about: AboutMessage }[] = []
-  /** The reservation for waiting messages. Small amounts are free. */
-  readonly #reservation: Reservation
+  /** Messages for the listener that is not there yet. */
+  readonly #waiting: Unread<{ kind: 'notification'; text: Wire; about: AboutMessage }>
   /** Keeps the order of the server's messages, if all of them arrive on one stream. */
   readonly #delivery: OrderedDelivery<Exchange> | undefined
   #listener: SessionListener | undefined
@@ -135,7 +134,10 @@ export class DirectServerSession implements DirectSession, Owner {
     this.#peer = peer
     this.#options = options
     this.#hasBegun = hasBegun
-    this.#reservation = peer.reserve(options.principal)
+    this.#waiting = new Unread(
+      ({ text }) => lengthOf(text),
+      () => peer.reserve(options.principal),
+    )
     this.answer = answer
     this.revision = negotiated(answer)
     if (peer.channel.shared) this.#delivery = new OrderedDelivery<Exchange>(peer.reserve(options.principal))
@@ -493,13 +495,13 @@ export class DirectServerSession implements DirectSession, Owner {
 
   attach(listener: SessionListener): void {
     this.#listener = listener
-    for (const { text, about } of this.#waiting.splice(0)) listener.message(text, about)
-    this.#reservation.end()
+    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) listener.message(next.text, next.about)
+    this.#waiting.clear()
     if (this.over) listener.ended()
   }
 
   close(): void {
-    this.#reservation.end()
+    this.#waiting.clear()
     if (!this.over) {
       this.over = true
       this.#delivery?.end()
@@ -581,21 +583,13 @@ export class DirectServerSession implements DirectSession, Owner {
 
   #send(text: Wire, about: AboutMessage): void {
     if (this.#listener) this.#listener.message(text, about)
-    else if (this.#waiting.length < MAX_WAITING_MESSAGES && this.#holds(text)) this.#waiting.push({ text, about })
-  }
-
-  #holds(text: Wire): boolean {
-    return (
-      this.#reservation.resize(this.#waiting.reduce((sum, waiting) => sum + lengthOf(waiting.text), lengthOf(text))) ===
-      undefined
-    )
+    else if (this.#waiting.length < MAX_WAITING_MESSAGES) this.#waiting.push({ kind: 'notification', text, about })
   }
 
   #lose(error: ChannelError | undefined, lost: boolean): void {
     if (this.over) return
     this.over = true
-    if (!this.#listener) this.#waiting.length = 0
-    this.#reservation.end()
+    this.#waiting.clear()
     this.#options.onEnd(error, lost)
     this.#delivery?.end()
     this.#listener?.ended()

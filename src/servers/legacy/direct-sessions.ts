@@ -141,7 +141,7 @@ export class DirectSessions {
 
   #opened(direct: DirectServerSession, occupant: DirectSessionOccupant): DirectServerSession {
     occupant.direct = direct
-    this.#report('opened', occupant, direct.link.peer)
+    reportSession('opened', this.#options, occupant, direct.link.peer)
     return direct
   }
 
@@ -214,7 +214,7 @@ export class DirectSessions {
       access: this.#access,
       principal: occupant.principal,
       onEnd: (error, lost) => {
-        if (occupant.direct) this.#report(lost ? 'lost' : 'ended', occupant)
+        if (occupant.direct) reportSession(lost ? 'lost' : 'ended', this.#options, occupant)
         capacity.occupancy.leave(occupant)
         if (error) detection.ended(error, true)
       },
@@ -256,7 +256,7 @@ export class DirectSessions {
     occupant.spare = undefined
     this.#forgetSpare(occupant)
     this.#access.capacity.occupancy.leave(occupant)
-    this.#report('ended', occupant)
+    reportSession('ended', this.#options, occupant)
     const closed = () => this.#peers.delete(peer)
     peer.channel.close().then(closed, closed)
   }
@@ -288,11 +288,6 @@ export class DirectSessions {
     const direct = DirectServerSession.takeOver(spare, this.#optionsOf(peer, occupant, options))
     occupant.direct = direct
     return direct
-  }
-
-  /** Reports a new state of a session, for metrics; with the peer of one that opens. */
-  #report(what: 'opened' | 'ended' | 'lost', occupant: DirectSessionOccupant, peer?: Peer): void {
-    reportSession(what, this.#options, occupant, peer)
   }
 }
 

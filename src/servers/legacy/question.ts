@@ -87,7 +87,8 @@ export class ServerQuestion {
   /** Tells the server that the client does not answer. */
   decline(origin?: MessageOrigin): void {
     if (this.method === 'elicitation/create') this.respond('{"action":"cancel"}', origin)
-    else if (this.method === 'sampling/createMessage') this.respond({ code: -1, message: 'The request was rejected' }, origin)
+    else if (this.method === 'sampling/createMessage')
+      this.respond({ code: -1, message: 'The request was rejected' }, origin)
     else this.respond({ code: -32603, message: 'The client did not answer' }, origin)
   }
 

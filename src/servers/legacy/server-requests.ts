@@ -263,7 +263,12 @@ export class ServerRequests {
    * Refuses a request because the client has not declared the capability for it, and notes that for the calls it may
    * concern.
    */
-  #refuse({ id, method }: Pick<Request, 'id' | 'method'>, { name, under }: Needed, lacking: string, exchange: Exchange | undefined): void {
+  #refuse(
+    { id, method }: Pick<Request, 'id' | 'method'>,
+    { name, under }: Needed,
+    lacking: string,
+    exchange: Exchange | undefined,
+  ): void {
     const isPart = lacking !== name
     const said = isPart ? `The client does not offer ${lacking}` : refusalOf(method)
     this.#peer.respond(id, { code: isPart ? -32602 : -32601, message: said })

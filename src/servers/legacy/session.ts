@@ -183,8 +183,7 @@ export class LegacySession extends Pooled implements Owner {
     // The newest account is also used for the session's own messages.
     const { accounts } = this.options
     if (accounts) this.#peer.account = exchange.account = accounts.for(call)
-    if (this.serverRequests.held.size > 0 && methodTraits(call.method).asks)
-      this.serverRequests.giveHeld(exchange)
+    if (this.serverRequests.held.size > 0 && methodTraits(call.method).asks) this.serverRequests.giveHeld(exchange)
     return exchange
   }
 

@@ -166,13 +166,7 @@ export class ModernHalf implements Half {
   }
 
   /** Sends a call. `bytes`: its params, if they are unchanged. `headers`: those of HTTP. */
-  #send(
-    peer: Peer,
-    exchange: Exchange,
-    call: Call,
-    bytes: Uint8Array | undefined,
-    headers: Headers | undefined,
-  ): void {
+  #send(peer: Peer, exchange: Exchange, call: Call, bytes: Uint8Array | undefined, headers: Headers | undefined): void {
     const { method, progress } = call
     const { cacheable, named } = methodTraits(method)
     const received = headers && call.received?.era === 'modern' ? call.received : undefined

@@ -2,9 +2,8 @@
  * The cookies of one session with a server, so that a balancer with sticky cookies sends the whole session to one
  * replica. Sessions share no cookies, because a cookie may stand for a principal.
  */
+import type { ResponseHeaders } from './answers.js'
 import type { Jar } from './cookie-jar.js'
-
-export type WithHeaders = Readonly<Record<string, string | string[] | undefined>>
 
 export class Cookies {
   readonly #url: URL
@@ -29,7 +28,7 @@ export class Cookies {
   }
 
   /** Stores the cookies that an answer from this path sets. */
-  keepFrom(path: string, headers: WithHeaders): void {
+  keepFrom(path: string, headers: ResponseHeaders): void {
     const { 'set-cookie': set } = headers
     if (set === undefined) return
     const url = this.#at(path)
@@ -47,7 +46,7 @@ export class Cookies {
   }
 
   /** These headers with the cookies for a request to this path, in addition to configured cookies. */
-  addTo<T extends WithHeaders>(path: string, headers: T): T {
+  addTo<T extends ResponseHeaders>(path: string, headers: T): T {
     const own = this.#jar?.headerFor(this.#at(path))
     if (!own) return headers
     const { cookie } = headers

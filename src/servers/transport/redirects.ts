@@ -2,6 +2,7 @@
 
 import { BoundedMap } from '../../base/limits/bounded.js'
 import { parseUrl } from '../../base/texts/parse-url.js'
+import type { OriginAnswer } from './answers.js'
 
 /** Statuses of redirects that keep the method and the body (RFC 9110, 15.4.8 and 15.4.9). */
 const KEEPING: ReadonlySet<number> = new Set([307, 308])
@@ -14,11 +15,7 @@ const MAX_PATHS = 1_000
 /** Maximum characters of a remembered path. */
 const MAX_REDIRECT_PATH = 8 * 1024
 
-/** The head of an answer. Names of headers are in lower case. */
-interface Head {
-  status: number
-  headers: Readonly<Record<string, string | string[] | undefined>>
-}
+type Head = Pick<OriginAnswer, 'status' | 'headers'>
 
 /**
  * The known redirects of a server. If it has redirected a principal to a path, all requests of that principal use the

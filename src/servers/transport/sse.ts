@@ -15,13 +15,7 @@ import type { CallersHeaders } from '../../mcp/protocol/call.js'
 import type { Lanes } from '../lanes.js'
 import { OneWayMemory } from '../one-way.js'
 import { type BodyKind, lengthError, type OriginAnswer, type ResponseHeaders, refused } from './answers.js'
-import {
-  type Channel,
-  ChannelError,
-  type OutgoingMessage,
-  type Receiver,
-  type Transport,
-} from './channel.js'
+import { type Channel, ChannelError, type OutgoingMessage, type Receiver, type Transport } from './channel.js'
 import { Cookies } from './cookies.js'
 import { type HttpRequest, type Origin, OriginTransport, type Reader } from './origin.js'
 import { onSameOrigin } from './redirects.js'
