@@ -7,7 +7,7 @@ import { NOBODY, type Reservation, SMALL } from '../base/limits/memory.js'
 import type { Request } from '../base/rpc/message.js'
 import type { Payload } from '../base/rpc/splice.js'
 import { printable } from '../base/texts/printable.js'
-import { withSoundOutputs } from '../mcp/protocol/downlevel/tools.js'
+import { withSoundSchemas } from '../mcp/protocol/downlevel/tools.js'
 import { concernsTasks } from '../mcp/protocol/owned-tasks.js'
 import type { Revise } from '../mcp/protocol/upstream.js'
 import { rememberingLists } from './lists.js'
@@ -54,7 +54,7 @@ export class Revision {
 
   #sound(result: Payload): Payload {
     const lost: string[] = []
-    const sound = withSoundOutputs(result, (tool) => lost.push(tool))
+    const sound = withSoundSchemas(result, (tool) => lost.push(tool))
     if (lost.length > 0) this.#report(lost)
     return sound
   }

@@ -69,7 +69,9 @@ const ODD: Record<string, string[]> = {
     '"error":{"code":-32602,"data":{"uri":"x:y"},"message":"no"}',
   ],
   'resources/read': ['"error":{"code":-32002,"message":"no"}', '"result":{"contents":[],"cacheScope":"private"}'],
-  'tools/list': ['"result":{"tools":[{"name":"a","inputSchema":{},"execution":{"taskSupport":"required"},"x":1.0}]}'],
+  'tools/list': [
+    '"result":{"tools":[{"name":"a","inputSchema":{"type":"object","y":1.0},"execution":{"taskSupport":"required"},"x":1.0}]}',
+  ],
   'vendor/odd': ['"result":{"resultType":"odd"}', '"error":{"code":-32601,"message":"no","data":{"n":1.0}}'],
 }
 

@@ -43,14 +43,18 @@ export function listedTool(tool: Payload, to: Downlevel): Payload | undefined {
 }
 
 /**
- * A list of tools without output schemas that validators cannot compile, for clients of the server's own revision. `lost` is
- * called with the name of each tool that loses its schema.
+ * A list of tools for clients of the server's own revision, which would refuse all of it because of one tool: roots of input schemas
+ * are as they check them, and output schemas that validators cannot compile are left out. `lost` is called with the name of
+ * each tool that loses its schema.
  */
-export function withSoundOutputs(result: Payload, lost: (tool: string) => void): Payload {
+export function withSoundSchemas(result: Payload, lost: (tool: string) => void): Payload {
   const tools = mapElements(result, 'tools', (tool) => {
-    if (opens(tool, 'outputSchema') !== '{' || soundness(value(tool, 'outputSchema'))) return tool
+    const before = objectIn(tool, 'inputSchema')
+    const input = checkedRoot(before ?? ANY_INPUT)
+    const sound = input === before ? tool : edit(tool, { inputSchema: input })
+    if (opens(tool, 'outputSchema') !== '{' || soundness(value(tool, 'outputSchema'))) return sound
     lost(textUnder(tool, 'name'))
-    return edit(tool, { outputSchema: undefined })
+    return edit(sound, { outputSchema: undefined })
   })
   return tools === undefined ? result : edit(result, { tools })
 }
@@ -87,16 +91,21 @@ function outputOf(tool: Payload, to: Downlevel, promises: () => boolean): { outp
   return adapted === schema ? {} : { outputSchema: adapted }
 }
 
-/** An object schema in the form that clients before 2026-07-28 accept. They check only its root. */
+/** An object schema in the form that clients before 2026-07-28 accept. */
 function described(schema: Payload, to: Downlevel): Payload {
+  if (!to.strict) return checkedRoot(withoutIdleDialect(schema))
+  const isStated = to.traits.defaultDialect || has(schema, '$schema')
+  return checkedRoot(isStated ? schema : edit(schema, { $schema: DIALECT }))
+}
+
+/** An object schema whose root is as clients before 2026-07-28 check it. */
+function checkedRoot(schema: Payload): Payload {
   const edits: Record<string, Json | undefined> = {}
   if (raw(schema, 'type') !== '"object"') edits['type'] = '"object"'
   const required = raw(schema, 'required')
   if (required !== undefined && !isStrings(JSON.parse(required))) edits['required'] = undefined
   if ((opens(schema, 'properties') ?? '{') !== '{') edits['properties'] = undefined
-  if (to.strict && !to.traits.defaultDialect && !has(schema, '$schema')) edits['$schema'] = DIALECT
-  const plain = to.strict ? schema : withoutIdleDialect(schema)
-  return inObject(edit(plain, edits), 'properties', describedProperties)
+  return inObject(edit(schema, edits), 'properties', describedProperties)
 }
 
 /**
