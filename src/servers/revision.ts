@@ -1,13 +1,13 @@
 /**
- * Which answers of a legacy server are revised in a session of the server itself, whose messages pass unchanged otherwise: those
- * about tasks, and lists of tools that some clients would refuse.
+ * Which answers of a legacy server are revised where they pass unchanged otherwise: those about tasks, and lists of tools that
+ * some clients would refuse.
  */
 import { BoundedSet } from '../base/limits/bounded.js'
 import { NOBODY, type Reservation, SMALL } from '../base/limits/memory.js'
 import type { Request } from '../base/rpc/message.js'
 import type { Payload } from '../base/rpc/splice.js'
 import { printable } from '../base/texts/printable.js'
-import { withSoundSchemas } from '../mcp/protocol/downlevel/tools.js'
+import { withCheckedInputs, withSoundOutputs } from '../mcp/protocol/downlevel/tools.js'
 import { concernsTasks } from '../mcp/protocol/owned-tasks.js'
 import type { Revise } from '../mcp/protocol/upstream.js'
 import { rememberingLists } from './lists.js'
@@ -23,17 +23,22 @@ export class Revision {
   readonly #tasks: TaskOwners
   readonly #options: Pick<ServerOptions, 'name' | 'log' | 'observe' | 'memory'>
   readonly #logged = new BoundedSet<string>(MAX_LOGGED_SCHEMAS)
-  readonly #lists: Reservation
-  /** A result without what clients would refuse. Sound lists are remembered: clients ask for the same ones again and again. */
-  readonly sound: (method: string, result: Payload) => Payload
+  readonly #lists: readonly [ofItself: Reservation, shared: Reservation]
+  /** Sound lists by those received: clients ask for the same ones again and again. */
+  readonly #soundList: (method: string, result: Payload) => Payload
+  /** A result for clients that share a session. Roots of input schemas are as all of them check them. */
+  readonly shared: (method: string, result: Payload) => Payload
 
   constructor(tasks: TaskOwners, options: Pick<ServerOptions, 'name' | 'log' | 'observe' | 'memory'>) {
     this.#tasks = tasks
     this.#options = options
-    this.#lists = options.memory.reserve(NOBODY, SMALL)
-    this.sound = rememberingLists(
-      (method, result) => (method === LIST_TOOLS ? this.#sound(result) : result),
-      this.#lists,
+    const reserve = () => options.memory.reserve(NOBODY, SMALL)
+    const [ofItself, shared] = [reserve(), reserve()]
+    this.#lists = [ofItself, shared]
+    this.#soundList = rememberingLists((_method, result) => this.#sound(result), ofItself)
+    this.shared = rememberingLists(
+      (method, result) => (method === LIST_TOOLS ? withCheckedInputs(this.#sound(result)) : result),
+      shared,
     )
   }
 
@@ -42,19 +47,19 @@ export class Revision {
    * pass unchanged.
    */
   of(principal: string, request: Pick<Request, 'method' | 'params'> | undefined): Revise | undefined {
-    if (request?.method === LIST_TOOLS) return (result) => this.sound(LIST_TOOLS, result)
+    if (request?.method === LIST_TOOLS) return (result) => this.#soundList(LIST_TOOLS, result)
     const tasks = this.#tasks
     if (!tasks.tellsApart(principal) || (request && !concernsTasks(request))) return undefined
     return (result) => tasks.answered(principal, result)
   }
 
   close(): void {
-    this.#lists.end()
+    for (const list of this.#lists) list.end()
   }
 
   #sound(result: Payload): Payload {
     const lost: string[] = []
-    const sound = withSoundSchemas(result, (tool) => lost.push(tool))
+    const sound = withSoundOutputs(result, (tool) => lost.push(tool))
     if (lost.length > 0) this.#report(lost)
     return sound
   }

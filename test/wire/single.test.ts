@@ -94,6 +94,9 @@ t.test('legacy clients that share a session get what the server has answered, by
     }
   said = ODD['tools/call']?.[0] ?? ''
   t.same(Object.keys((await older.call('echo')).message.result ?? {}), ['content', 'n'], 'of an older revision')
+  said = '"result":{"tools":[{"name":"a","inputSchema":{"properties":{"b":true}}}]}'
+  const inputSchema = { type: 'object', properties: { b: {} } }
+  t.same((await client.request('tools/list')).message.result, { tools: [{ name: 'a', inputSchema }] }, 'but this')
 })
 
 t.test('clients of a modern program share a process, whether or not they request its logs', async (t) => {

@@ -40,7 +40,7 @@ interface Parts {
   sessions: LegacySessions
   parked: ParkedCalls
   tasks: LegacyTasks
-  revision: Pick<Revision, 'sound'>
+  revision: Pick<Revision, 'shared'>
   options: ServerOptions
 }
 
@@ -230,7 +230,7 @@ export class LegacyHandler {
   #receivedFor(id: Id, { method }: Call, response: Response, reply: Final, revision: LegacyRevision): ReceivedReply {
     const { outcome } = response
     const { payload, source } = outcome
-    const sound = payload && this.#parts.revision.sound(method, payload)
+    const sound = payload && this.#parts.revision.shared(method, payload)
     const message = responseMessage(id, { ...response, outcome: { ...outcome, payload: sound } })
     return { era: 'legacy', id, message, origin: sound?.edits ? sound : source, revision, reply }
   }

@@ -43,18 +43,24 @@ export function listedTool(tool: Payload, to: Downlevel): Payload | undefined {
 }
 
 /**
- * A list of tools for clients of the server's own revision, which would refuse all of it because of one tool: roots of input schemas
- * are as they check them, and output schemas that validators cannot compile are left out. `lost` is called with the name of
- * each tool that loses its schema.
+ * A list of tools without output schemas that validators cannot compile, for clients of the server's own revision. `lost` is
+ * called with the name of each tool that loses its schema.
  */
-export function withSoundSchemas(result: Payload, lost: (tool: string) => void): Payload {
+export function withSoundOutputs(result: Payload, lost: (tool: string) => void): Payload {
+  const tools = mapElements(result, 'tools', (tool) => {
+    if (opens(tool, 'outputSchema') !== '{' || soundness(value(tool, 'outputSchema'))) return tool
+    lost(textUnder(tool, 'name'))
+    return edit(tool, { outputSchema: undefined })
+  })
+  return tools === undefined ? result : edit(result, { tools })
+}
+
+/** A list of tools whose input schemas have roots as clients check them, which refuse the whole list otherwise. */
+export function withCheckedInputs(result: Payload): Payload {
   const tools = mapElements(result, 'tools', (tool) => {
     const before = objectIn(tool, 'inputSchema')
     const input = checkedRoot(before ?? ANY_INPUT)
-    const sound = input === before ? tool : edit(tool, { inputSchema: input })
-    if (opens(tool, 'outputSchema') !== '{' || soundness(value(tool, 'outputSchema'))) return sound
-    lost(textUnder(tool, 'name'))
-    return edit(sound, { outputSchema: undefined })
+    return input === before ? tool : edit(tool, { inputSchema: input })
   })
   return tools === undefined ? result : edit(result, { tools })
 }
