@@ -204,13 +204,11 @@ export class DirectClientSession implements ClientSession {
     const questions = this.#questions
     const ask = async (input: Payload, signal: Signal, asking: ClientAsking): Promise<Answers> => {
       const over = new HangUp(signal)
-      const leave = () => over.abort(leaves?.reason)
-      leaves?.addEventListener('abort', leave)
-      if (leaves?.aborted) leave()
+      const unfollow = leaves && over.follow(leaves)
       try {
         return await questions.ask(input, over, asking)
       } finally {
-        leaves?.removeEventListener('abort', leave)
+        unfollow?.()
         over.abort()
       }
     }
