@@ -6,7 +6,6 @@ import {
   edit,
   has,
   type Json,
-  mapElements,
   objectIn,
   opens,
   type Payload,
@@ -21,7 +20,7 @@ import { textBlock, withContentList } from '../content.js'
 import { shownContent } from './content.js'
 import { withoutIdleDialect } from './dialect.js'
 import { fit } from './fit.js'
-import { inObject, mapMembers } from './members.js'
+import { inArray, inObject, mapMembers } from './members.js'
 import { soundness } from './schemas.js'
 import * as shapes from './shapes.js'
 import type { Downlevel } from './target.js'
@@ -47,22 +46,20 @@ export function listedTool(tool: Payload, to: Downlevel): Payload | undefined {
  * called with the name of each tool that loses its schema.
  */
 export function withSoundOutputs(result: Payload, lost: (tool: string) => void): Payload {
-  const tools = mapElements(result, 'tools', (tool) => {
+  return inArray(result, 'tools', (tool) => {
     if (opens(tool, 'outputSchema') !== '{' || soundness(value(tool, 'outputSchema'))) return tool
     lost(textUnder(tool, 'name'))
     return edit(tool, { outputSchema: undefined })
   })
-  return tools === undefined ? result : edit(result, { tools })
 }
 
 /** A list of tools whose input schemas have roots as clients check them, which refuse the whole list otherwise. */
 export function withCheckedInputs(result: Payload): Payload {
-  const tools = mapElements(result, 'tools', (tool) => {
+  return inArray(result, 'tools', (tool) => {
     const before = objectIn(tool, 'inputSchema')
     const input = checkedRoot(before ?? ANY_INPUT)
     return input === before ? tool : edit(tool, { inputSchema: input })
   })
-  return tools === undefined ? result : edit(result, { tools })
 }
 
 /** A tool in a sampling request. Its results do not pass through here, so its `outputSchema` cannot be wrapped. */
