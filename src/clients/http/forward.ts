@@ -1,37 +1,17 @@
 /** Forwards a request to the replica that owns its session or call. */
 
 import { Readable } from 'node:stream'
-import type { FastifyReply, onRequestHookHandler } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { withoutCredentials } from '../../base/credentials/credentials.js'
 import { Fault } from '../../base/fault/fault.js'
-import type { Memory } from '../../base/limits/memory.js'
 import { error as errorMessage, type Id, result } from '../../base/rpc/message.js'
 import { encodeEvent } from '../../base/rpc/sse.js'
-import { ANOTHER, type ForwardedAnswer, OwnedByReplica, type Replicas } from '../../mcp/ports/replicas.js'
+import { ANOTHER, type ForwardedAnswer, OwnedByReplica } from '../../mcp/ports/replicas.js'
 import { idIn } from '../../mcp/protocol/classify.js'
 import { methodTraits } from '../../mcp/protocol/methods.js'
-import type { Upstream } from '../../mcp/protocol/upstream.js'
-import type { SessionSettings } from '../legacy/session.js'
 import { type Logger, tell } from '../logger.js'
-import type { ForwardedStreams } from './forwarded-streams.js'
-import type { Refusals } from './refusals.js'
 import { type ErrorRendering, leaving, refuse } from './replies.js'
-
-/** What a server or group is served with, over all transports of HTTP. */
-export interface ServedOptions {
-  /** Meets each request whose caller is known. */
-  arrived?: onRequestHookHandler | undefined
-  upstream: Upstream
-  log: Logger
-  settings: SessionSettings
-  memory: Memory
-  /** Counts and logs requests that are refused before they become calls. */
-  refusals: Refusals
-  /** The other replicas, if there are several. */
-  replicas: Replicas | undefined
-  /** Registers endless streams of other replicas. */
-  forwarded?: ForwardedStreams | undefined
-}
+import type { ServedOptions } from './served.js'
 
 interface ForwardOptions extends Pick<ServedOptions, 'replicas' | 'forwarded' | 'log'> {
   refusing?: ErrorRendering

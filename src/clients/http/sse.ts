@@ -16,10 +16,11 @@ import { Conversation } from '../legacy/conversation.js'
 import { readBodies, reserveUntilClosed, takeOver } from './body.js'
 import { EventConnection } from './connection.js'
 import { checkBody, checkTakesEvents } from './content-type.js'
-import { forward, type ServedOptions } from './forward.js'
+import { forward } from './forward.js'
 import { readHeaders, traceHeaders } from './headers.js'
 import { ofServer, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
+import type { ServedOptions } from './served.js'
 import type { KeptSession, SessionStore } from './sessions.js'
 
 export interface SseOptions extends ServedOptions {
