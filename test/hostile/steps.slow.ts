@@ -1,6 +1,5 @@
 /** H7: work on a message is linear in its size, whatever its shape. What is compared is steps at a size and at twice that size. */
 import t from 'tap'
-import { unlimited } from '../../src/base/limits/memory.js'
 import { brokenAnswerTo } from '../../src/base/rpc/broken.js'
 import { LineDecoder } from '../../src/base/rpc/lines.js'
 import { parseMessage, type Response } from '../../src/base/rpc/message.js'
@@ -11,9 +10,9 @@ import type { Call } from '../../src/mcp/protocol/call.js'
 import * as legacyServer from '../../src/mcp/protocol/legacy-server.js'
 import * as modernServer from '../../src/mcp/protocol/modern-server.js'
 import { Peer } from '../../src/servers/peer.js'
-import type { Channel } from '../../src/servers/transport/channel.js'
 import { excerpt, StderrTail } from '../../src/servers/transport/stdio/stderr-tail.js'
 import { callOf } from '../support/calls.js'
+import { silentChannel } from '../support/silent-channel.js'
 import { stepsOf } from '../support/steps.js'
 
 const SIZE = 4_000
@@ -71,17 +70,7 @@ function progress(value: string): string {
   return `{"jsonrpc":"2.0","method":"notifications/progress","params":{"_meta":{"x":${value}},"progressToken":1}}`
 }
 
-const silent: Channel = {
-  transport: 'stdio',
-  shared: true,
-  stateless: false,
-  alive: true,
-  memory: unlimited(),
-  attach() {},
-  sendMessage: () => Promise.resolve(),
-  abandon() {},
-  close: () => Promise.resolve(),
-}
+const silent = silentChannel()
 
 /** A peer with a call that waits, as it is when a server answers. */
 function peer(): Peer {

@@ -1,8 +1,6 @@
 /** Answers with the id 0, null or none: they reach the one caller who can be meant, and nobody else. */
 import t, { type Test } from 'tap'
-import { unlimited } from '../../src/base/limits/memory.js'
 import { Peer } from '../../src/servers/peer.js'
-import type { Channel } from '../../src/servers/transport/channel.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { initialize, LegacyClient } from '../support/legacy-client.js'
@@ -10,6 +8,7 @@ import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'
 import { modernStdio } from '../support/modern-stdio.js'
 import { openPipe } from '../support/pipe.js'
+import { silentChannel } from '../support/silent-channel.js'
 
 const FORMS = {
   'the id 0': '"id":0',
@@ -69,17 +68,7 @@ t.test('and so it does for clients on stdio', async (t) => {
 function peerOf() {
   const warned: unknown[] = []
   let closed = 0
-  const channel: Channel = {
-    transport: 'stdio',
-    shared: true,
-    stateless: false,
-    alive: true,
-    memory: unlimited(),
-    attach() {},
-    sendMessage: () => Promise.resolve(),
-    abandon() {},
-    close: async () => void closed++,
-  }
+  const channel = silentChannel({ close: async () => void closed++ })
   const peer = new Peer(channel, { debug: () => {}, warn: (fields: object) => void warned.push(fields) } as never)
   return { peer, warned, closed: () => closed }
 }

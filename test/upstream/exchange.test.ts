@@ -1,27 +1,21 @@
 /** What the reader of a request gets when the exchange ends early, and what the server hears. */
 import t from 'tap'
-import { unlimited } from '../../src/base/limits/memory.js'
 import { Peer } from '../../src/servers/peer.js'
 import type { OutgoingMessage } from '../../src/servers/transport/channel.js'
+import { silentChannel } from '../support/silent-channel.js'
 
 const ANSWER = [new TextEncoder().encode('{"jsonrpc":"2.0","id":1,"result":{}}')]
 
 function start() {
   const sent: unknown[] = []
-  const peer = new Peer({
-    transport: 'stdio',
-    shared: true,
-    stateless: false,
-    alive: true,
-    memory: unlimited(),
-    attach() {},
-    sendMessage: async ({ text }: OutgoingMessage) => {
-      const { method, params } = JSON.parse(text) as { method: string; params?: { reason?: string } }
-      sent.push(params?.reason ?? method)
-    },
-    abandon() {},
-    close: async () => {},
-  })
+  const peer = new Peer(
+    silentChannel({
+      sendMessage: async ({ text }: OutgoingMessage) => {
+        const { method, params } = JSON.parse(text) as { method: string; params?: { reason?: string } }
+        sent.push(params?.reason ?? method)
+      },
+    }),
+  )
   return { peer, exchange: peer.beginExchange(), sent }
 }
 

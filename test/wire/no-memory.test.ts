@@ -1,10 +1,9 @@
 /** Answers that there is no memory for: they are lost, and nobody else waits for that. */
 import t, { type Test } from 'tap'
-import { unlimited } from '../../src/base/limits/memory.js'
 import { Outline } from '../../src/base/rpc/outline.js'
 import type { Exchange } from '../../src/servers/exchange.js'
 import { Peer } from '../../src/servers/peer.js'
-import type { Channel, OutgoingMessage } from '../../src/servers/transport/channel.js'
+import type { OutgoingMessage } from '../../src/servers/transport/channel.js'
 import { Metrics } from '../../src/services/telemetry/metrics.js'
 import { bulk, MEGA } from '../support/attack.js'
 import { startBridge } from '../support/bridge.js'
@@ -15,6 +14,7 @@ import { LegacyHttp } from '../support/legacy-http.js'
 import { LegacySse } from '../support/legacy-sse.js'
 import { type Answer, call } from '../support/modern.js'
 import { readSeries } from '../support/prometheus.js'
+import { silentChannel } from '../support/silent-channel.js'
 import { bulkyStdio } from '../support/small-heap.js'
 
 const LOST = {
@@ -103,19 +103,11 @@ t.test('callers who do not read delay no other caller of the same principal at t
 /** A peer on a channel that keeps what is sent. */
 function peerOf() {
   const sent: Record<string, unknown>[] = []
-  const channel: Channel = {
-    transport: 'stdio',
-    shared: true,
-    stateless: false,
-    alive: true,
-    memory: unlimited(),
-    attach() {},
+  const channel = silentChannel({
     sendMessage: async ({ text }: OutgoingMessage) => {
       sent.push(JSON.parse(text) as Record<string, unknown>)
     },
-    abandon() {},
-    close: async () => {},
-  }
+  })
   return { peer: new Peer(channel), sent }
 }
 
